@@ -1,0 +1,100 @@
+"""The arguments that several commands share, and how arguments become options."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from typing import TypeVar
+
+Options = TypeVar("Options")
+
+
+def add_model_arguments(parser: argparse.ArgumentParser, *, model_dir_required: bool) -> None:
+    """Adds what every command that builds a model can be told (`ModelOptions`)."""
+    config = parser.add_argument_group("config")
+    config.add_argument(
+        "--gin_file",
+        action="append",
+        metavar="FILE",
+        help="gin file; a relative path is looked up here, below gin/, then below t5's gin folder "
+        "(repeatable)",
+    )
+    config.add_argument(
+        "--gin_param",
+        action="append",
+        metavar="BINDING",
+        help='gin binding that overrides the files, such as "d_model = 128" (repeatable)',
+    )
+    config.add_argument(
+        "--module_import",
+        action="append",
+        metavar="MODULE",
+        help="Python module that registers tasks or layers (repeatable)",
+    )
+    run = parser.add_argument_group("run")
+    run.add_argument(
+        "--model_dir", required=model_dir_required, metavar="DIR", help="the run folder"
+    )
+    run.add_argument(
+        "--data_dir",
+        metavar="DIR",
+        help="where prepared data are kept (default: $TFDS_DATA_DIR, else the user's cache)",
+    )
+    run.add_argument("--batch_size", type=positive, metavar="N", help="sequences in a batch")
+    run.add_argument(
+        "--seed", type=not_negative, metavar="N", help="of initial values, data order and dropout"
+    )
+    _add_mesh_arguments(parser)
+
+
+def _add_mesh_arguments(parser: argparse.ArgumentParser) -> None:
+    mesh = parser.add_argument_group("mesh")
+    mesh.add_argument("--mesh", metavar="AXES", help='axes and sizes, such as "batch:2;model:4"')
+    mesh.add_argument(
+        "--layout", metavar="RULES", help='dimension to axis, such as "batch:batch,d_ff:model"'
+    )
+    mesh.add_argument(
+        "--strict", action="store_true", help="refuse weights that no layout rule splits"
+    )
+    mesh.add_argument(
+        "--pad_vocab",
+        action="store_true",
+        help="pad the vocabulary until it divides over its mesh axis",
+    )
+
+
+def positive(text: str) -> int:
+    """Reads a whole number from 1.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is anything else.
+    """
+    return _at_least(1, text)
+
+
+def not_negative(text: str) -> int:
+    """Reads a whole number from 0.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is anything else.
+    """
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
+    digits = text.replace("_", "").replace(",", "")
+    if not digits.isdecimal() or int(digits) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
+    return int(digits)
+
+
+def options_from(args: argparse.Namespace, kind: type[Options]) -> Options:
+    """Makes the options of a command from its parsed arguments.
+
+    Args:
+        args: holds what was given alone, so that defaults stand in the class of options only.
+        kind: a class of `mtf_models.runtime.options`.
+    """
+    names = {field.name for field in fields(kind)}
+    given = {name: value for name, value in vars(args).items() if name in names}
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})

@@ -1,0 +1,28 @@
+"""`mtf bench`."""
+
+from __future__ import annotations
+
+import argparse
+
+from mtf_models.cli.arguments import add_model_arguments, options_from, positive
+from mtf_models.cli.start import start_tensorflow
+from mtf_models.runtime.options import BenchOptions
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    parser.add_argument("benchmark", choices=["train"], help="what is measured")
+    add_model_arguments(parser, model_dir_required=False)
+    measurement = parser.add_argument_group("measurement")
+    measurement.add_argument("--steps", type=positive, metavar="N", help="how many steps are timed")
+    measurement.add_argument("--json", metavar="FILE", help="write the measurements to this file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measures, and returns the exit status."""
+    options = options_from(args, BenchOptions)
+    start_tensorflow()
+    from mtf_models.runtime import benchmark
+
+    benchmark.run(options)
+    return 0

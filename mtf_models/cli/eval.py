@@ -1,0 +1,35 @@
+"""`mtf eval`."""
+
+from __future__ import annotations
+
+import argparse
+
+from mtf_models.cli.arguments import add_model_arguments, not_negative, options_from, positive
+from mtf_models.cli.start import start_tensorflow
+from mtf_models.runtime.options import EvalOptions
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of the command."""
+    add_model_arguments(parser, model_dir_required=True)
+    evaluation = parser.add_argument_group("evaluation")
+    evaluation.add_argument(
+        "--step", type=not_negative, metavar="N", help="the checkpoint (default: the latest)"
+    )
+    evaluation.add_argument("--split", metavar="NAME", help="the split of the dataset")
+    evaluation.add_argument(
+        "--num_examples",
+        type=positive,
+        metavar="N",
+        help="at most so many examples of each task (default: all)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluates, and returns the exit status."""
+    options = options_from(args, EvalOptions)
+    start_tensorflow()
+    from mtf_models.runtime import evaluate
+
+    evaluate.run(options)
+    return 0

@@ -1,0 +1,6 @@
+"""Gin configurations, those of the original included: `parse` gives a `Config`."""
+
+from mtf_models.config.configuration import Config, Difference
+from mtf_models.config.parse import parse, parse_text
+
+__all__ = ["Config", "Difference", "parse", "parse_text"]

@@ -1,0 +1,123 @@
+"""Evaluation and prediction batches: one example to a row, in order, the last batch padded."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import seqio
+
+from mtf_models.data.features import pad_batch
+from mtf_models.data.packing import fill_rows
+from mtf_models.data.sources import feature_lengths
+from mtf_models.data.tasks import tasks_with_split
+from mtf_models.errors import DataError
+
+
+class EvaluationBatch(NamedTuple):
+    """Examples in order, one to a row.
+
+    Attributes:
+        features: feature name to int32 [batch, length], zeros below the last example.
+        examples: the examples themselves, as many as there are real rows, with all that their
+            dataset says of them, untrimmed.
+        trimmed: feature name to how many examples were cut to the length.
+    """
+
+    features: dict[str, np.ndarray]
+    examples: Sequence[Mapping[str, Any]]
+    trimmed: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """How many rows are real."""
+        return len(self.examples)
+
+
+def evaluation_batches(
+    task_name: str,
+    sequence_length: Mapping[str, int],
+    batch_size: int,
+    split: str = "validation",
+    num_examples: int | None = None,
+) -> Iterator[EvaluationBatch]:
+    """Reads a split of a task from its beginning, in the order of the dataset.
+
+    Args:
+        task_name: the name of a task; a mixture is evaluated task by task, see
+            `tasks_with_split`.
+        sequence_length: feature name to length; longer features are cut at the end.
+        batch_size: rows in a batch.
+        split: the split to read.
+        num_examples: how many examples to read; None is all.
+
+    Returns:
+        The batches.
+
+    Raises:
+        DataError: an unknown task or split, or lengths that do not fit the task's features.
+    """
+    tasks = tasks_with_split(task_name, split)
+    if [task.name for task in tasks] != [task_name]:
+        names = ", ".join(task.name for task in tasks)
+        raise DataError(f"{task_name} is a mixture: evaluate its tasks {names} one by one.")
+    lengths = feature_lengths(tasks[0], sequence_length)
+    dataset = tasks[0].get_dataset(
+        lengths, split, shuffle=False, num_epochs=1, trim_output_features=False
+    )
+    examples = itertools.islice(dataset.as_numpy_iterator(), num_examples)
+    return _batches(examples, lengths, batch_size)
+
+
+def prediction_batches(
+    task: seqio.Task | seqio.Mixture,
+    texts: Sequence[str],
+    sequence_length: Mapping[str, int],
+    batch_size: int,
+) -> Iterator[EvaluationBatch]:
+    """Encodes texts as inputs of a task.
+
+    Args:
+        task: the task or mixture whose vocabularies are used. One without `inputs` is for
+            decoder-only models: its texts are prompts, which do not end in an end of sequence.
+        texts: one text for each example, in order.
+        sequence_length: with the length of `inputs`; a longer text is cut at the end.
+        batch_size: rows in a batch.
+
+    Yields:
+        Batches of `inputs`, whose examples carry the text as `inputs_pretokenized`.
+    """
+    feature = task.output_features.get("inputs")
+    ending = [feature.vocabulary.eos_id] if feature and feature.add_eos else []
+    vocabulary = (feature or task.output_features["targets"]).vocabulary
+    examples = (
+        {
+            "inputs": np.array([*vocabulary.encode(text), *ending], np.int32),
+            "inputs_pretokenized": text,
+        }
+        for text in texts
+    )
+    yield from _batches(examples, {"inputs": sequence_length["inputs"]}, batch_size)
+
+
+def decode_texts(task: seqio.Task | seqio.Mixture, ids: np.ndarray) -> list[str]:
+    """Turns decoded ids into texts with the vocabulary of the task's targets.
+
+    Args:
+        task: the task or mixture.
+        ids: [rows, length], read up to the first end of sequence.
+
+    Returns:
+        One text for each row.
+    """
+    vocabulary = task.output_features["targets"].vocabulary
+    return [vocabulary.decode(np.trim_zeros(row, "b").tolist()) for row in np.asarray(ids)]
+
+
+def _batches(
+    examples: Iterator[Mapping[str, Any]], lengths: Mapping[str, int], batch_size: int
+) -> Iterator[EvaluationBatch]:
+    while chunk := list(itertools.islice(examples, batch_size)):
+        features, counts = fill_rows([[example] for example in chunk], lengths, segments=False)
+        features, _ = pad_batch(features, batch_size)
+        yield EvaluationBatch(features, chunk, counts.trimmed)

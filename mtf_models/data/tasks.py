@@ -1,0 +1,118 @@
+"""The tasks of this package, and how a task or mixture is found by its name."""
+
+import difflib
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import seqio
+from t5.evaluation import metrics as t5_metrics
+
+from mtf_models.data import metrics
+from mtf_models.data.prepared import PreparedSource
+from mtf_models.datasets.cmudict import Cmudict
+from mtf_models.datasets.kjv_web import KjvWeb
+from mtf_models.datasets.vocabs import arpabet_model, t5_model
+from mtf_models.errors import DataError
+
+_T5_TASKS = "t5.data.mixtures"
+
+
+@functools.cache
+def register() -> None:
+    """Registers the tasks of this package with SeqIO. Calling it again does nothing.
+
+    * `cmudict_g2p`: the letters of an English word, as bytes, to its phonemes.
+    * `kjv_web`: a verse in old English to the verse in modern English.
+    * `kjv_web_lm`: the modern verses alone, for a decoder-only model.
+    """
+    text = seqio.Feature(seqio.SentencePieceVocabulary(t5_model(), extra_ids=100))
+    _add(
+        "cmudict_g2p",
+        Cmudict,
+        keys={"inputs": "word", "targets": "phonemes", "pronunciations": "pronunciations"},
+        features={
+            "inputs": seqio.Feature(seqio.ByteVocabulary()),
+            "targets": seqio.Feature(seqio.SentencePieceVocabulary(arpabet_model())),
+        },
+        postprocess_fn=_all_pronunciations,
+        metric_fns=[metrics.exact_match, metrics.phoneme_error_rate],
+    )
+    _add(
+        "kjv_web",
+        KjvWeb,
+        keys={"inputs": "inputs", "targets": "targets"},
+        features={"inputs": text, "targets": text},
+        metric_fns=[t5_metrics.bleu],
+    )
+    _add("kjv_web_lm", KjvWeb, keys={"targets": "targets"}, features={"targets": text})
+
+
+def get_task_or_mixture(name: str) -> seqio.Task | seqio.Mixture:
+    """Finds a task or mixture, of this package or registered by an imported module.
+
+    Args:
+        name: the name it is registered under.
+
+    Returns:
+        The task or mixture.
+
+    Raises:
+        DataError: there is none of this name.
+    """
+    register()
+    names = sorted({*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()})
+    if name not in names:
+        nearest = difflib.get_close_matches(name, names, n=5, cutoff=0.4) or names[:20]
+        raise DataError(
+            f"There is no task or mixture {name!r}. The nearest of the {len(names)} known are"
+            f" {', '.join(nearest)}. Import the module that registers it with --module_import;"
+            f" T5's own are in {_T5_TASKS}."
+        )
+    return seqio.get_mixture_or_task(name)
+
+
+def tasks_with_split(name: str, split: str) -> list[seqio.Task]:
+    """Finds the tasks of a task or mixture that have a split.
+
+    Args:
+        name: of the task or mixture.
+        split: the split.
+
+    Returns:
+        The task, or those of the mixture's tasks that have the split.
+
+    Raises:
+        DataError: there is no such task, or none of them has the split.
+    """
+    tasks = seqio.get_subtasks(get_task_or_mixture(name))
+    found = [task for task in tasks if split in task.splits]
+    if not found:
+        splits = "; ".join(f"{task.name}: {', '.join(task.splits)}" for task in tasks)
+        raise DataError(f"There is no split {split!r} in {name}. The splits are {splits}.")
+    return found
+
+
+def _add(
+    name: str, builder: type, keys: Mapping[str, str], features: Mapping[str, Any], **options: Any
+) -> None:
+    seqio.TaskRegistry.add(
+        name,
+        source=PreparedSource(builder),
+        preprocessors=[
+            functools.partial(seqio.preprocessors.rekey, key_map=keys),
+            seqio.preprocessors.tokenize,
+            seqio.CacheDatasetPlaceholder(),
+            seqio.preprocessors.append_eos,
+        ],
+        output_features=features,
+        **options,
+    )
+
+
+def _all_pronunciations(
+    text: str, example: Mapping[str, Any] | None = None, is_target: bool = False
+) -> str | list[str]:
+    if not is_target:
+        return text
+    return [pronunciation.decode("ascii") for pronunciation in example["pronunciations"]]

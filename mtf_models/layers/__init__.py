@@ -1,0 +1,1 @@
+"""Functional layers in named dimensions, free of any model."""

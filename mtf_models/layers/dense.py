@@ -1,0 +1,111 @@
+"""Linear maps between named dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import mtf_models.mesh as mtf
+from mtf_models.errors import ConfigError
+from mtf_models.layers.initialization import VarianceScalingInitializer
+from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
+from mtf_models.mesh.initializers import Initializer, zeros
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def dense(
+    x: Tensor,
+    new_dims: Sequence[Dimension],
+    reduced_dims: Sequence[Dimension] | None = None,
+    expert_dims: Sequence[Dimension] = (),
+    use_bias: bool = True,
+    activation: Activation | None = None,
+    variable_dtype: VariableDType | None = None,
+    kernel_initializer: Initializer | None = None,
+    name: str = "dense",
+) -> Tensor:
+    """activation(x W + b), in variables `<name>/kernel` and `<name>/bias`.
+
+    Args:
+        x: has `reduced_dims` and `expert_dims`.
+        new_dims: the dimensions that take the place of `reduced_dims`.
+        reduced_dims: by default the last dimension of `x`.
+        expert_dims: dimensions of `x` along which each entry has a kernel of its own.
+        use_bias: whether to add a bias, zero at first.
+        activation: the name of an operation, or a function.
+        variable_dtype: dtypes of kernel and bias; by default float32 variables, activations as `x`.
+        kernel_initializer: by default variance 1 / fan_in.
+        name: the variable scope.
+
+    Returns:
+        A tensor with the dimensions of `x` less `reduced_dims`, then `new_dims`.
+    """
+    reduced = list(reduced_dims) if reduced_dims is not None else [x.shape.dims[-1]]
+    new, experts = list(new_dims), list(expert_dims)
+    dtype = variable_dtype or VariableDType(activation=x.dtype)
+    initializer = kernel_initializer or VarianceScalingInitializer()(reduced, new)
+    output_shape = Shape([d for d in x.shape if d not in reduced] + new)
+    with mtf.variable_scope(name):
+        shape = Shape(experts + reduced + new)
+        kernel = mtf.get_variable(x.mesh, "kernel", shape, dtype, initializer)
+        y = mtf.einsum([x, kernel], output_shape)
+        if use_bias:
+            y += mtf.get_variable(x.mesh, "bias", Shape(experts + new), dtype, zeros())
+    return activation_function(activation)(y)
+
+
+def dense_product(
+    x: Tensor,
+    new_dims: Sequence[Dimension],
+    activation: Activation | Sequence[Activation] = "linear",
+    reduced_dims: Sequence[Dimension] | None = None,
+    use_bias: bool = False,
+    variable_dtype: VariableDType | None = None,
+    name: str = "dense_product",
+) -> Tensor:
+    """The product of activated dense maps: with two, a gated linear unit (Shazeer 2020).
+
+    Args:
+        x: as for `dense`.
+        new_dims: as for `dense`.
+        activation: one activation, whose kernel is `<name>/kernel`, or several, whose kernels are
+            `<name>_0/kernel`, `<name>_1/kernel`, ...
+        reduced_dims: as for `dense`.
+        use_bias: as for `dense`.
+        variable_dtype: as for `dense`.
+        name: the variable scope.
+    """
+    single = isinstance(activation, str) or callable(activation)
+    activations = [activation] if single else list(activation)
+    names = [name] if len(activations) == 1 else [f"{name}_{i}" for i in range(len(activations))]
+    product = None
+    for part, activate in zip(names, activations, strict=True):
+        y = dense(
+            x,
+            new_dims,
+            reduced_dims=reduced_dims,
+            use_bias=use_bias,
+            activation=activate,
+            variable_dtype=variable_dtype,
+            name=part,
+        )
+        product = y if product is None else product * y
+    return product
+
+
+def activation_function(activation: Activation | None) -> Callable[[Tensor], Tensor]:
+    """The operation that an activation names.
+
+    Raises:
+        ConfigError: if no operation has this name.
+    """
+    if activation is None:
+        return mtf.linear
+    if callable(activation):
+        return activation
+    found = getattr(mtf, activation, None) if activation in mtf.__all__ else None
+    if found is None:
+        raise ConfigError(
+            f'No activation is called {activation!r}; write for example "relu", "gelu" or "linear".'
+        )
+    return found

@@ -1,0 +1,60 @@
+"""Losses over a named vocabulary dimension."""
+
+from __future__ import annotations
+
+import mtf_models.mesh as mtf
+from mtf_models.mesh import Dimension, Tensor
+
+
+def softmax_cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    vocab_dim: Dimension,
+    z_loss: float = 0.0,
+    label_smoothing: float = 0.0,
+    classes: int | None = None,
+) -> Tensor:
+    """-Σ t log softmax(logits) + z_loss (log Z)², with the gradient written out.
+
+    The target distribution t gives 1 - label_smoothing to the target and spreads the rest over all
+    classes. A target out of range has no entry of its own. Computed in float32.
+
+    Args:
+        logits: [..., vocab].
+        targets: integers, the dimensions of `logits` less `vocab_dim`.
+        vocab_dim: the classes.
+        z_loss: weight of the squared log of the partition function.
+        label_smoothing: the part of t that is spread.
+        classes: how many of the entries are classes; those beyond have logits of -inf.
+
+    Returns:
+        float32, the dimensions of `targets`.
+    """
+    classes = classes or vocab_dim.size
+    position = mtf.mtf_range(logits.mesh, vocab_dim, targets.dtype)
+    hit = mtf.equal(position, targets, output_shape=logits.shape)
+    spread = label_smoothing / classes
+    real = mtf.less(position, classes) if spread and classes < vocab_dim.size else None
+
+    saved: dict[str, Tensor] = {}
+
+    def cross_entropy(logits: Tensor) -> Tensor:
+        wide = mtf.to_float(logits)
+        log_z = saved["log_z"] = mtf.reduce_logsumexp(wide, vocab_dim)
+        target_logit = mtf.reduce_sum(mtf.where(hit, wide, 0.0), reduced_dim=vocab_dim)
+        expected = target_logit * (1.0 - label_smoothing)
+        if spread:
+            kept = wide if real is None else mtf.where(real, wide, 0.0)
+            expected += mtf.reduce_sum(kept, reduced_dim=vocab_dim) * spread
+        return log_z - expected + mtf.square(log_z) * z_loss
+
+    def gradient(logits: Tensor, _: Tensor, dy: Tensor) -> list[Tensor]:
+        log_z = saved["log_z"]
+        softmax = mtf.exp(mtf.to_float(logits) - log_z)
+        share = softmax * (dy * (log_z * (2.0 * z_loss) + 1.0))
+        share -= mtf.where(hit, dy * (1.0 - label_smoothing), 0.0, output_shape=logits.shape)
+        if spread:
+            share -= dy * spread if real is None else mtf.where(real, dy * spread, 0.0)
+        return [mtf.cast(share, logits.dtype)]
+
+    return mtf.custom_gradient(cross_entropy, gradient, [logits])

@@ -1,0 +1,126 @@
+"""The devices of this machine, and the virtual CPU devices that stand in for a mesh."""
+
+from __future__ import annotations
+
+import os
+
+import tensorflow as tf
+
+from mtf_models import machine
+from mtf_models.errors import DeviceError
+
+DEFAULT_VIRTUAL_CPUS = 8
+VIRTUAL_CPUS_VARIABLE = "MTF_VIRTUAL_CPUS"
+
+
+def make_virtual_cpus(at_least: int = 1) -> None:
+    """Divides the CPU into virtual devices, while TensorFlow still allows it.
+
+    Their number is fixed at TensorFlow's first touch of a device, so this happens when the package
+    is first used: max(8, `at_least`), or what the environment variable MTF_VIRTUAL_CPUS says.
+    """
+    cpus = tf.config.list_physical_devices("CPU")
+    wanted = int(os.environ.get(VIRTUAL_CPUS_VARIABLE, DEFAULT_VIRTUAL_CPUS))
+    count = max(wanted, at_least)
+    configured = tf.config.get_logical_device_configuration(cpus[0])
+    if configured is not None and len(configured) >= count:
+        return
+    try:
+        tf.config.set_logical_device_configuration(
+            cpus[0], [tf.config.LogicalDeviceConfiguration()] * count
+        )
+    except RuntimeError:
+        return  # TensorFlow has started; `choose` tells whoever needs more than there is.
+
+
+def available() -> int:
+    """How many devices a mesh may have without being asked for by name."""
+    for kind in ("TPU", "GPU"):
+        found = tf.config.list_logical_devices(kind)
+        if found:
+            return len(found)
+    return len(tf.config.list_logical_devices("CPU"))
+
+
+def bfloat16_is_fast() -> bool:
+    """Whether computing in bfloat16 pays here: on accelerators, and on CPUs that multiply in it."""
+    if any(tf.config.list_physical_devices(kind) for kind in ("TPU", "GPU")):
+        return True
+    return bool({"amx_bf16", "avx512_bf16"} & set(machine.bfloat16_instructions()))
+
+
+def choose(count: int, names: list[str] | None = None) -> list[str]:
+    """The devices of a mesh: those named, else the first `count` accelerators, else CPUs.
+
+    Args:
+        count: how many devices the mesh has.
+        names: device names such as "GPU:0" or "CPU:3", or None.
+
+    Returns:
+        Names such as "GPU:0", in the order of the mesh.
+
+    Raises:
+        DeviceError: if a named device is absent, or there are too few.
+    """
+    if names is not None:
+        return _check_named(count, [_short(name) for name in names])
+    for kind in ("TPU", "GPU"):
+        found = tf.config.list_logical_devices(kind)
+        if found:
+            return _first(count, kind, len(found))
+    make_virtual_cpus(count)
+    return _first(count, "CPU", len(tf.config.list_logical_devices("CPU")))
+
+
+def check_named(names: list[str]) -> None:
+    """Refuses device names that this machine does not have.
+
+    Raises:
+        DeviceError: listing the absent ones and what there is.
+    """
+    shorts = [_short(name) for name in names]
+    highest = max([int(s.split(":")[1]) for s in shorts if s.startswith("CPU")], default=-1)
+    make_virtual_cpus(highest + 1)
+    present = [_short(d.name) for d in tf.config.list_logical_devices()]
+    absent = [name for name in shorts if name not in present]
+    if absent:
+        raise DeviceError(
+            f"No such device: {', '.join(absent)}. This machine has {', '.join(present)}. "
+            "Name devices that are there, or leave the choice to the mesh."
+        )
+
+
+def _check_named(count: int, names: list[str]) -> list[str]:
+    check_named(names)
+    if len(names) != count:
+        raise DeviceError(
+            f"The mesh has {count} devices and {len(names)} are named ({', '.join(names)}). "
+            "Name one device for each part of the mesh."
+        )
+    return names
+
+
+def _first(count: int, kind: str, present: int) -> list[str]:
+    if present < count:
+        advice = f"Take a mesh of at most {present} devices"
+        if kind == "CPU":
+            advice += (
+                f", or set {VIRTUAL_CPUS_VARIABLE}={count} before TensorFlow starts "
+                "(its CPU devices are fixed at first use)"
+            )
+        raise DeviceError(
+            f"The mesh needs {count} devices; this process has {present} {kind} devices. {advice}."
+        )
+    return [f"{kind}:{i}" for i in range(count)]
+
+
+def _short(name: str) -> str:
+    parts = name.upper().lstrip("/").replace("DEVICE:", "").split("/")[-1].split(":")
+    if len(parts) == 1:
+        parts.append("0")
+    if len(parts) != 2 or not parts[1].isdigit():
+        raise DeviceError(f'Cannot read device name {name!r}; write for example "GPU:0".')
+    return ":".join(parts)
+
+
+make_virtual_cpus()

@@ -1,0 +1,100 @@
+"""The engine of many devices: DTensor expands each global operation and adds the collectives."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.experimental import dtensor
+
+from mtf_models.mesh.engines.single import Slice
+from mtf_models.mesh.layout import Layout
+
+# Concurrent calls of compiled functions over a mesh bring the process down.
+_calls = threading.RLock()
+
+
+@functools.cache
+def _device_mesh(axes: tuple[tuple[str, int], ...], devices: tuple[str, ...]) -> dtensor.Mesh:
+    """One mesh for equal arguments: each new one costs some 5 MB that are never freed."""
+    return dtensor.create_mesh(list(axes), devices=list(devices))
+
+
+class DTensorEngine:
+    """Holds every tensor split over a mesh as its layout says, replicated elsewhere."""
+
+    def __init__(self, axes: Mapping[str, int], devices: list[str]) -> None:
+        self._axes = dict(axes)
+        self._mesh = _device_mesh(tuple(axes.items()), tuple(devices))
+
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
+        """Puts constants of the operations inside on the mesh."""
+        return dtensor.default_mesh(self._mesh)
+
+    def locked(self) -> contextlib.AbstractContextManager[Any]:
+        """Held around compiled calls, which must not overlap."""
+        return _calls
+
+    def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
+        """Lays a host value out, each device receiving its part only."""
+        if not tf.executing_eagerly() or tf.is_tensor(value) and dtensor.is_dtensor(value):
+            return self.pin(tf.convert_to_tensor(value, dtype=dtype), layout)
+        with tf.device("CPU:0"):
+            whole = tf.convert_to_tensor(value, dtype=dtype)
+        if all(axis is None for axis in layout):
+            return dtensor.copy_to_mesh(whole, self._layout(layout))
+        parts: dict[tuple[int, ...], tf.Tensor] = {}
+        with tf.device("CPU:0"):
+            for begin in self._begins(whole.shape, layout):
+                if begin not in parts:
+                    parts[begin] = tf.slice(whole, begin, self._sizes(whole.shape, layout))
+        order = self._begins(whole.shape, layout)
+        return dtensor.pack([parts[begin] for begin in order], self._layout(layout))
+
+    def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
+        """Lays a value out; in a compiled function also stops layouts from spreading past it."""
+        return dtensor.relayout(value, self._layout(layout))
+
+    def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> dtensor.DVariable:
+        """A variable that holds `initial` in its layout."""
+        return dtensor.DVariable(initial, trainable=False, name=name.replace("/", "_"))
+
+    def fetch(self, value: tf.Tensor | tf.Variable) -> np.ndarray:
+        """The whole value on the host."""
+        with self.scope():
+            value = tf.convert_to_tensor(value)
+            whole = dtensor.relayout(value, self._layout((None,) * value.shape.rank))
+            return dtensor.unpack(whole)[0].numpy()
+
+    def slices(self, value: tf.Tensor, layout: Layout) -> Iterator[Slice]:
+        """The distinct parts of a value, each once, from one of the devices that hold it."""
+        seen = set()
+        with self.scope():
+            parts = dtensor.unpack(tf.convert_to_tensor(value))
+        for begin, part in zip(self._begins(value.shape, layout), parts, strict=True):
+            if begin not in seen:
+                seen.add(begin)
+                yield begin, part.numpy()
+
+    def _layout(self, layout: Layout) -> dtensor.Layout:
+        return dtensor.Layout([axis or dtensor.UNSHARDED for axis in layout], self._mesh)
+
+    def _sizes(self, shape: tf.TensorShape, layout: Layout) -> list[int]:
+        parts = [self._axes[axis] if axis else 1 for axis in layout]
+        return [size // n for size, n in zip(shape, parts, strict=True)]
+
+    def _begins(self, shape: tf.TensorShape, layout: Layout) -> list[tuple[int, ...]]:
+        """Where the part of each device begins, in the order of the mesh."""
+        sizes = self._sizes(shape, layout)
+        begins = []
+        for coordinates in np.ndindex(*self._axes.values()):
+            at = dict(zip(self._axes, coordinates, strict=True))
+            begins.append(
+                tuple(at[axis] * n if axis else 0 for axis, n in zip(layout, sizes, strict=True))
+            )
+        return begins

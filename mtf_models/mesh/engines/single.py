@@ -1,0 +1,50 @@
+"""The engine of one device: plain TensorFlow, nothing in between."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from mtf_models.mesh.layout import Layout
+
+Slice = tuple[tuple[int, ...], np.ndarray]
+"""Where a part of a tensor begins, and its values."""
+
+
+class SingleEngine:
+    """Holds every tensor whole on one device."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+
+    def scope(self) -> contextlib.AbstractContextManager[Any]:
+        """Where operations run."""
+        return tf.device(self._device)
+
+    def locked(self) -> contextlib.AbstractContextManager[Any]:
+        """Held around compiled calls; one device needs no lock."""
+        return contextlib.nullcontext()
+
+    def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
+        """Brings a host value to the device."""
+        return tf.convert_to_tensor(value, dtype=dtype)
+
+    def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
+        """Lays a value out; there is only one place here."""
+        return value
+
+    def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> tf.Variable:
+        """A variable that holds `initial`."""
+        return tf.Variable(initial, trainable=False, name=name.replace("/", "_"))
+
+    def fetch(self, value: tf.Tensor | tf.Variable) -> np.ndarray:
+        """The whole value on the host."""
+        return value.numpy()
+
+    def slices(self, value: tf.Tensor, layout: Layout) -> Iterator[Slice]:
+        """The distinct parts of a value, each once."""
+        yield (0,) * value.shape.rank, value.numpy()

@@ -1,0 +1,161 @@
+"""A mesh: named axes of devices, and the rules that lay tensors out over them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from mtf_models.errors import LayoutError, ShapeError
+from mtf_models.mesh import devices as device_list
+from mtf_models.mesh import scopes
+from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
+from mtf_models.mesh.engines.dtensor import DTensorEngine
+from mtf_models.mesh.engines.recorder import RecorderEngine
+from mtf_models.mesh.engines.single import SingleEngine
+from mtf_models.mesh.layout import Layout, LayoutRules, layout_faults, raise_faults, tensor_layout
+
+Engine = SingleEngine | DTensorEngine | RecorderEngine
+
+
+class Mesh:
+    """An array of devices with named axes, and the layout rules that belong to it.
+
+    `Mesh("batch:2;model:4", layout="batch:batch,heads:model,d_ff:model,vocab:model")` splits the
+    dimension `batch` of every tensor in two and `heads`, `d_ff` and `vocab` in four. `Mesh()` is
+    one device. Devices are looked for when the first value is put on the mesh, so a mesh of any
+    size can be planned for without them.
+
+    Args:
+        shape: the axes and their sizes, as text or pairs; empty for one device.
+        layout: the layout rules, as text or pairs.
+        devices: names such as "GPU:0", one for each part; by default all accelerators, or with
+            none the CPU, made into as many virtual devices as the mesh needs.
+
+    Raises:
+        LayoutError: if a dimension is sent to two axes, or a text cannot be read.
+        DeviceError: if a named device is absent.
+    """
+
+    def __init__(
+        self,
+        shape: ShapeLike = "",
+        layout: LayoutRules | str | Iterable[tuple[str, str]] = "",
+        devices: list[str] | None = None,
+    ) -> None:
+        try:
+            self.shape = Shape(shape)
+        except ShapeError as error:
+            raise LayoutError(f"Cannot read the mesh. {error}") from None
+        self.rules = LayoutRules(layout)
+        self.axes: dict[str, int] = {d.name: d.size for d in self.shape}
+        self._named_devices = devices
+        self._engine: Engine | None = None
+        self._layouts: dict[tuple[Shape, frozenset[Dimension]], Layout] = {}
+        if devices is not None:
+            device_list.check_named(devices)
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return self.shape.size
+
+    @property
+    def devices(self) -> list[str]:
+        """The names of the devices, in the order of the mesh."""
+        return device_list.choose(self.size, self._named_devices)
+
+    @property
+    def engine(self) -> Engine:
+        """What holds the tensors; made, and devices looked for, at the first call."""
+        if self._engine is None:
+            device_names = self.devices
+            if self.size == 1:
+                self._engine = SingleEngine(device_names[0])
+            else:
+                self._engine = DTensorEngine(self.axes, device_names)
+        return self._engine
+
+    def abstract(self) -> Mesh:
+        """The same axes and rules without devices, for the abstract pass."""
+        mesh = Mesh(self.shape, self.rules)
+        mesh._engine = RecorderEngine()
+        return mesh
+
+    def layout(self, shape: Shape, whole: Iterable[Dimension] = ()) -> Layout:
+        """For each dimension the axis that it is split over, or None.
+
+        Args:
+            shape: the named shape.
+            whole: dimensions that must not be split, whatever the rules say.
+
+        Raises:
+            LayoutError: if a size does not divide, or two dimensions are on one axis; the abstract
+                pass collects these faults instead, to list all at once.
+        """
+        key = shape, frozenset(whole)
+        if key not in self._layouts:
+            axes = tensor_layout(shape, self.rules, self.axes)
+            layout = tuple(None if d in key[1] else a for d, a in zip(shape, axes, strict=True))
+            self.report_faults(shape, layout)
+            if isinstance(self._engine, RecorderEngine):
+                return layout
+            self._layouts[key] = layout
+        return self._layouts[key]
+
+    def report_faults(self, shape: Shape, layout: Layout, name: str | None = None) -> None:
+        """Raises the faults of one tensor's layout, or collects them in the abstract pass."""
+        faults = layout_faults(shape, layout, self.axes, name or scopes.current_place())
+        if isinstance(self._engine, RecorderEngine):
+            self._engine.faults.extend(faults)
+        else:
+            raise_faults(faults, self.rules, self.axes)
+
+    def check(self, shape: Shape, name: str) -> None:
+        """Reports, under `name`, why a tensor of this shape cannot be laid out."""
+        self.report_faults(shape, tensor_layout(shape, self.rules, self.axes), name)
+
+    def splits(self, dimension: Dimension) -> int:
+        """Into how many parts tensors are split along `dimension`."""
+        (axis,) = tensor_layout(Shape([dimension]), self.rules, self.axes)
+        return self.axes[axis] if axis else 1
+
+    def pin(self, value: tf.Tensor, shape: Shape, whole: Iterable[Dimension] = ()) -> tf.Tensor:
+        """Lays a global value out by the rules, the dimensions `whole` left unsplit.
+
+        Args:
+            value: a tensor whose axes are the dimensions of `shape`.
+            shape: the named shape.
+            whole: dimensions that must not be split.
+        """
+        if self.size == 1:
+            return value
+        return self.engine.pin(value, self.layout(shape, whole))
+
+    @contextlib.contextmanager
+    def running(self, operation: str) -> Iterator[None]:
+        """Around an operation: names it for messages and enters the engine's scope once."""
+        with scopes.running(operation) as outermost:
+            if outermost:
+                with self.engine.scope():
+                    yield
+            else:
+                yield
+
+    @contextlib.contextmanager
+    def calling(self) -> Iterator[None]:
+        """Around a call of a compiled function on this mesh."""
+        with self.engine.locked(), self.engine.scope():
+            yield
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}:{size}" for name, size in self.axes.items()) or "one device"
+
+    def __repr__(self) -> str:
+        return f"Mesh({str(self)!r}, layout={str(self.rules)!r})"
+
+    def describe(self) -> dict[str, Any]:
+        """The mesh as plain data, for run folders."""
+        return {"mesh": str(self), "layout": str(self.rules), "devices": self.devices}

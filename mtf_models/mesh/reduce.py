@@ -1,0 +1,118 @@
+"""Reductions over named dimensions, and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import tensorflow as tf
+
+from mtf_models.errors import ShapeError
+from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
+from mtf_models.mesh.reshape import transpose
+from mtf_models.mesh.tensor import Tensor, make, operation
+
+ReducedDims = Dimension | Iterable[Dimension]
+
+
+def _reduction(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., Tensor]:
+    def apply(
+        x: Tensor,
+        *,
+        output_shape: ShapeLike | None = None,
+        reduced_dim: ReducedDims | None = None,
+    ) -> Tensor:
+        output = reduced_shape(x.shape, convert_to_shape(output_shape), reduced_dim)
+        kept = Shape([d for d in x.shape if d in output])
+        axes = [i for i, d in enumerate(x.shape) if d not in output]
+        if not axes:
+            return transpose(x, output)
+        return transpose(make(x.mesh, function(x.value, axes), kept), output)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"""Computes `{name}` over dimensions.
+
+    Args:
+        x: any tensor.
+        output_shape: the dimensions that stay, in any order.
+        reduced_dim: instead, the dimension or dimensions to reduce. With neither, all are.
+
+    Raises:
+        ShapeError: if a dimension is not one of the tensor's.
+    """
+    return operation(apply)
+
+
+reduce_sum = _reduction("reduce_sum", tf.reduce_sum)
+reduce_mean = _reduction("reduce_mean", tf.reduce_mean)
+reduce_max = _reduction("reduce_max", tf.reduce_max)
+reduce_min = _reduction("reduce_min", tf.reduce_min)
+reduce_all = _reduction("reduce_all", tf.reduce_all)
+reduce_any = _reduction("reduce_any", tf.reduce_any)
+
+
+def reduced_shape(shape: Shape, output: Shape | None, reduced: ReducedDims | None) -> Shape:
+    """What a reduction leaves: `output`, or `shape` without `reduced`, or nothing."""
+    if output is None and reduced is None:
+        return Shape()
+    removed = [reduced] if isinstance(reduced, Dimension) else list(reduced or ())
+    unknown = [d for d in [*(output or ()), *removed] if d not in shape]
+    if unknown:
+        raise ShapeError(f"{shape} has no {', '.join(map(str, unknown))} to keep or reduce.")
+    if output is None:
+        return shape - removed
+    if any(d in output for d in removed):
+        raise ShapeError(f"A reduction cannot both keep {output} and reduce {Shape(removed)}.")
+    return output
+
+
+@operation
+def reduce_logsumexp(
+    x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | None = None
+) -> Tensor:
+    """log(sum(exp(x))) over one dimension, without overflow.
+
+    Args:
+        x: any floating tensor.
+        reduced_dim: the dimension to sum over.
+        extra_logit: one more logit that takes part in the sum, a number or a tensor without
+            `reduced_dim`.
+    """
+    total = make(
+        x.mesh, tf.reduce_logsumexp(x.value, x.shape.axis(reduced_dim)), x.shape - reduced_dim
+    )
+    if extra_logit is None:
+        return total
+    return total + _softplus(extra_logit - total)
+
+
+@operation
+def softmax(x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | None = None) -> Tensor:
+    """exp(x) over its sum along `reduced_dim`; an extra logit joins the sum only."""
+    if extra_logit is None:
+        return make(x.mesh, tf.nn.softmax(x.value, axis=x.shape.axis(reduced_dim)), x.shape)
+    value = tf.exp(log_softmax(x, reduced_dim, extra_logit).value)
+    return make(x.mesh, value, x.shape)
+
+
+@operation
+def log_softmax(
+    x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | None = None
+) -> Tensor:
+    """The logarithm of `softmax`."""
+    return x - reduce_logsumexp(x, reduced_dim, extra_logit)
+
+
+@operation
+def argmax(x: Tensor, reduced_dim: Dimension) -> Tensor:
+    """The index of the largest element along a dimension, int32; the first on ties."""
+    value = tf.argmax(x.value, x.shape.axis(reduced_dim), output_type=tf.int32)
+    return make(x.mesh, value, x.shape - reduced_dim)
+
+
+def top_1(x: Tensor, reduced_dim: Dimension) -> tuple[Tensor, Tensor]:
+    """The largest element along a dimension, and its index."""
+    return reduce_max(x, reduced_dim=reduced_dim), argmax(x, reduced_dim)
+
+
+def _softplus(x: Tensor) -> Tensor:
+    return make(x.mesh, tf.nn.softplus(x.value), x.shape)

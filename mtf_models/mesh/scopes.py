@@ -1,0 +1,65 @@
+"""Where in the model we are: the variable scope and the running operation, one stack a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.scopes: list[str] = []
+        self.operations: list[str] = []
+
+
+_stack = _Stack()
+
+
+@contextlib.contextmanager
+def variable_scope(name: str) -> Iterator[str]:
+    """Prefixes the names of variables made inside with `name/`; scopes nest.
+
+    Yields:
+        The full name of the scope.
+    """
+    _stack.scopes.append(name)
+    try:
+        yield current_scope()
+    finally:
+        _stack.scopes.pop()
+
+
+@contextlib.contextmanager
+def entered(path: str) -> Iterator[None]:
+    """Puts the full scope `path` in the place of the present one; "" is the root."""
+    saved, _stack.scopes = _stack.scopes, [path] if path else []
+    try:
+        yield
+    finally:
+        _stack.scopes = saved
+
+
+@contextlib.contextmanager
+def running(operation: str) -> Iterator[bool]:
+    """Notes that an operation runs; yields whether it is the outermost one."""
+    _stack.operations.append(operation)
+    try:
+        yield len(_stack.operations) == 1
+    finally:
+        _stack.operations.pop()
+
+
+def current_scope() -> str:
+    """The variable scope as a path, empty at the root."""
+    return "/".join(_stack.scopes)
+
+
+def full_name(name: str) -> str:
+    """`name` under the current variable scope."""
+    return "/".join([*_stack.scopes, name])
+
+
+def current_place() -> str:
+    """What to call the tensor that is made just now: scope and outermost operation."""
+    return full_name(_stack.operations[0] if _stack.operations else "tensor")

@@ -1,0 +1,122 @@
+"""A named tensor: a shape of named dimensions, one global TensorFlow tensor, and its mesh."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from mtf_models.errors import ShapeError
+from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
+from mtf_models.mesh.mesh import Mesh
+
+Result = TypeVar("Result")
+
+
+class Tensor:
+    """A tensor whose axes have names, laid out over its mesh by the rules for its shape.
+
+    Made by operations and by `import_tf_tensor`. `value` is the global `tf.Tensor`; `numpy()`
+    brings it to the host. Python operators take tensors of one dtype, broadcast by name, and
+    Python scalars.
+    """
+
+    __slots__ = ("mesh", "shape", "value")
+    __array_priority__ = 100  # numpy must leave `array * tensor` to us
+
+    def __init__(self, mesh: Mesh, shape: Shape, value: tf.Tensor) -> None:
+        self.mesh = mesh
+        self.shape = shape
+        self.value = value
+
+    @property
+    def dtype(self) -> tf.DType:
+        """The TensorFlow dtype."""
+        return self.value.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.shape.size
+
+    def numpy(self) -> np.ndarray:
+        """The whole value on the host, axes in the order of `shape`."""
+        return self.mesh.engine.fetch(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.numpy(), dtype=dtype)
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __repr__(self) -> str:
+        return f"mtf.Tensor({self.shape}, {self.dtype.name})"
+
+
+def make(mesh: Mesh, value: tf.Tensor, shape: Shape) -> Tensor:
+    """Pins a computed global value in the layout of its shape and names it."""
+    return Tensor(mesh, shape, mesh.pin(value, shape))
+
+
+def settle(mesh: Mesh, value: tf.Tensor, shape: Shape, whole: Iterable[Dimension]) -> Tensor:
+    """Like `make`, for an operation that needs the dimensions `whole` unsplit.
+
+    The value is pinned unsplit first: with one relayout alone the split would spread backwards
+    into an operation that cannot be run split.
+    """
+    return make(mesh, mesh.pin(value, shape, whole), shape)
+
+
+def operation(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Marks a public operation: its constants go to the mesh, its name into messages."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Result:
+        mesh = _find_mesh([*args, *kwargs.values()], function.__name__)
+        with mesh.running(function.__name__):
+            return function(*args, **kwargs)
+
+    return run
+
+
+@operation
+def import_tf_tensor(
+    mesh: Mesh, value: Any, shape: ShapeLike, dtype: tf.DType | None = None
+) -> Tensor:
+    """Names the axes of a host value and lays it out over the mesh.
+
+    Args:
+        mesh: where to put it.
+        value: a `tf.Tensor`, array or nested list.
+        shape: the named shape, sizes equal to the value's.
+        dtype: by default the value's own.
+
+    Raises:
+        ShapeError: if the sizes differ.
+    """
+    shape = convert_to_shape(shape)
+    found = tuple(value.shape) if tf.is_tensor(value) else np.shape(value)
+    if list(found) != shape.to_integer_list:
+        raise ShapeError(
+            f"A value of shape {list(found)} cannot be {shape}: the sizes must be equal, in order."
+        )
+    return Tensor(mesh, shape, mesh.engine.put(value, mesh.layout(shape), dtype))
+
+
+def _find_mesh(values: Iterable[Any], operation_name: str) -> Mesh:
+    for value in values:
+        if isinstance(value, Mesh):
+            return value
+        if isinstance(value, Tensor):
+            return value.mesh
+        if isinstance(value, list | tuple) and value and isinstance(value[0], Tensor):
+            return value[0].mesh
+    raise ShapeError(
+        f"mtf.{operation_name} needs an mtf.Tensor or an mtf.Mesh among its arguments."
+    )

@@ -1,0 +1,298 @@
+"""Variables: known by their full scope name, specified first, allocated straight into layout."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from mtf_models.errors import ShapeError
+from mtf_models.mesh import initializers, scopes
+from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape
+from mtf_models.mesh.dtype import DTypeLike, VariableDType, as_dtype, convert_to_variable_dtype
+from mtf_models.mesh.elementwise import cast
+from mtf_models.mesh.initializers import Initializer
+from mtf_models.mesh.layout import Layout
+from mtf_models.mesh.mesh import Mesh
+from mtf_models.mesh.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class VariableSpec:
+    """What a variable is before it is allocated."""
+
+    name: str
+    shape: Shape
+    dtype: VariableDType
+    initializer: Initializer
+    trainable: bool
+
+
+class Variable:
+    """A named, persistent tensor.
+
+    Attributes:
+        name: its full scope name, which is its name in checkpoints.
+        shape: its named shape.
+        trainable: whether optimizers update it.
+    """
+
+    def __init__(self, store: VariableStore, spec: VariableSpec) -> None:
+        self._store = store
+        self.spec = spec
+        self.name = spec.name
+        self.shape = spec.shape
+        self.trainable = spec.trainable
+        self._held: tf.Variable | None = None
+
+    @property
+    def dtype(self) -> tf.DType:
+        """The dtype that the device keeps."""
+        return self.spec.dtype.slice
+
+    @property
+    def layout(self) -> Layout:
+        """For each dimension the mesh axis that it is split over, or None."""
+        return self._store.mesh.layout(self.shape)
+
+    @property
+    def held(self) -> tf.Variable:
+        """The TensorFlow variable; allocated with its initial value at the first call."""
+        self.allocate()
+        return self._held
+
+    def allocate(self) -> None:
+        """Gives the variable its initial value, if it has none."""
+        if self._held is None:
+            self._held = self._allocate(self._initial_value())
+
+    @property
+    def value(self) -> Tensor:
+        """The present value, in the dtype that the device keeps."""
+        mesh = self._store.mesh
+        with mesh.calling():
+            return Tensor(mesh, self.shape, tf.identity(self.held))
+
+    def numpy(self) -> np.ndarray:
+        """The present value on the host."""
+        return self._store.mesh.engine.fetch(self.held)
+
+    def assign(self, value: Any) -> None:
+        """Replaces the value.
+
+        Args:
+            value: an array, tensor or `mtf.Tensor` of this variable's sizes.
+
+        Raises:
+            ShapeError: if the sizes differ.
+        """
+        if isinstance(value, Tensor):
+            value = value.value if value.mesh is self._store.mesh else value.numpy()
+        found = list(value.shape) if hasattr(value, "shape") else list(np.shape(value))
+        if found != self.shape.to_integer_list:
+            raise ShapeError(f"{self.name} is {self.shape}; a value of shape {found} does not fit.")
+        mesh = self._store.mesh
+        with mesh.calling():
+            new = mesh.engine.put(value, self.layout)
+            new = new if new.dtype == self.dtype else tf.cast(new, self.dtype)
+            if self._held is None:
+                self._held = mesh.engine.make_variable(new, self.layout, self.name)
+            else:
+                self._held.assign(new)
+
+    def _initial_value(self) -> tf.Tensor:
+        with tf.init_scope(), tf.device("CPU:0"):
+            seed = initializers.seed_for(self.name, self._store.seed)
+            value = self.spec.initializer(self.shape.to_integer_list, seed)
+            return tf.cast(value, self.dtype)
+
+    def _allocate(self, initial: tf.Tensor) -> tf.Variable:
+        mesh = self._store.mesh
+        with tf.init_scope(), mesh.calling():
+            return mesh.engine.make_variable(
+                mesh.engine.put(initial, self.layout), self.layout, self.name
+            )
+
+    def __repr__(self) -> str:
+        return f"mtf.Variable({self.name!r}, {self.shape}, {self.dtype.name})"
+
+
+class VariableStore:
+    """The variables of one model on one mesh, by name.
+
+    A first abstract pass of the model under `collecting` finds all specifications; the variables
+    are allocated when first read. Under `serving`, `get_variable` takes values from a table that
+    was read once, so that gradients with respect to the table are those of the variables.
+
+    Args:
+        mesh: where the variables live.
+        seed: determines the initial values, together with the names.
+    """
+
+    def __init__(self, mesh: Mesh, seed: int = 0) -> None:
+        self.mesh = mesh
+        self.seed = seed
+        self.variables: dict[str, Variable] = {}
+
+    def add(self, spec: VariableSpec) -> Variable:
+        """Notes a variable; one of this name and shape that exists already is returned.
+
+        Raises:
+            ShapeError: if the name is taken by a variable of another shape.
+        """
+        existing = self.variables.get(spec.name)
+        if existing is None:
+            existing = self.variables[spec.name] = Variable(self, spec)
+        elif existing.shape != spec.shape:
+            raise ShapeError(
+                f"Variable {spec.name} is {existing.shape} and is asked for as {spec.shape}. Two "
+                "uses of one name share the variable; give one of them another scope."
+            )
+        return existing
+
+    def allocate(self) -> None:
+        """Gives every variable that has no value its initial one."""
+        for variable in self.variables.values():
+            variable.allocate()
+
+    def read(self) -> dict[str, tf.Tensor]:
+        """Every value, read once, for one step."""
+        return {name: tf.convert_to_tensor(v.held) for name, v in self.variables.items()}
+
+    @contextlib.contextmanager
+    def collecting(self) -> Iterator[None]:
+        """`get_variable` inside notes specifications and returns symbolic stand-ins."""
+        with _use(_Source(self, None)):
+            yield
+
+    @contextlib.contextmanager
+    def serving(self, table: Mapping[str, tf.Tensor]) -> Iterator[None]:
+        """`get_variable` inside returns values of `table`, cast once each."""
+        with _use(_Source(self, table)):
+            yield
+
+    @contextlib.contextmanager
+    def eager(self) -> Iterator[None]:
+        """`get_variable` inside makes variables as they are asked for and returns their values."""
+        with _use(_Source(self, {})):
+            yield
+
+
+class _Source:
+    """Where `get_variable` looks: a table of values, or nowhere in an abstract pass."""
+
+    def __init__(self, store: VariableStore, table: Mapping[str, tf.Tensor] | None) -> None:
+        self.store = store
+        self.table = table
+        self.used: dict[str, tf.Tensor] = {}
+        self._cast: dict[tuple[str, tf.DType], Tensor] = {}
+
+    def get(self, mesh: Mesh, spec: VariableSpec) -> Tensor:
+        """The value of a variable in its activation dtype."""
+        key = (spec.name, spec.dtype.activation)
+        if key not in self._cast:
+            with mesh.running("get_variable"):
+                value = self._value(mesh, self.store.add(spec))
+                self._cast[key] = cast(Tensor(mesh, spec.shape, value), spec.dtype.activation)
+        return self._cast[key]
+
+    def _value(self, mesh: Mesh, variable: Variable) -> tf.Tensor:
+        if self.table is None:
+            mesh.check(variable.shape, variable.name)
+            return tf.zeros(variable.shape.to_integer_list, variable.dtype)
+        value = self.table.get(variable.name)
+        if value is None:
+            value = tf.convert_to_tensor(variable.held)
+        self.used[variable.name] = value
+        return value
+
+
+class _Active(threading.local):
+    source: _Source | None = None
+
+
+_active = _Active()
+
+
+@contextlib.contextmanager
+def _use(source: _Source) -> Iterator[_Source]:
+    saved, _active.source = _active.source, source
+    try:
+        yield source
+    finally:
+        _active.source = saved
+
+
+@contextlib.contextmanager
+def recording_uses() -> Iterator[dict[str, tf.Tensor]]:
+    """Yields a table that holds, at the end, the variables that were read inside."""
+    current = _active.source
+    if current is None:
+        yield {}
+        return
+    with _use(_Source(current.store, current.table)) as source:
+        yield source.used
+
+
+@contextlib.contextmanager
+def substituting(values: Mapping[str, tf.Tensor]) -> Iterator[None]:
+    """Variables named in `values` have these values inside."""
+    current = _active.source
+    if current is None:
+        yield
+        return
+    with _use(_Source(current.store, {**(current.table or {}), **values})):
+        yield
+
+
+def get_variable(
+    mesh: Mesh,
+    name: str,
+    shape: ShapeLike,
+    dtype: VariableDType | DTypeLike = tf.float32,
+    initializer: Initializer | None = None,
+    trainable: bool = True,
+    activation_dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The value of the variable `name` under the current scope.
+
+    The full scope name is its identity: asking again returns the same variable, which is how
+    layers share weights, and it is the name in checkpoints.
+
+    Args:
+        mesh: where it lives.
+        name: its name under the current `variable_scope`.
+        shape: its named shape.
+        dtype: one dtype, or master, slice and activation dtype.
+        initializer: by default Glorot uniform.
+        trainable: whether optimizers update it.
+        activation_dtype: overrides the activation dtype.
+
+    Returns:
+        A tensor in the activation dtype.
+
+    Raises:
+        ShapeError: if the name is taken in another shape, or no variable store is in use.
+    """
+    if _active.source is None:
+        raise ShapeError(
+            f"mtf.get_variable({name!r}) needs a store to keep the variable in: call it in a "
+            "model, or under `with mtf.VariableStore(mesh).eager():`."
+        )
+    shape = convert_to_shape(shape)
+    dtypes = convert_to_variable_dtype(dtype)
+    if activation_dtype is not None:
+        dtypes = dtypes._replace(activation=as_dtype(activation_dtype))
+    spec = VariableSpec(
+        scopes.full_name(name),
+        shape,
+        dtypes,
+        initializer or initializers.glorot_uniform(shape),
+        trainable,
+    )
+    return _active.source.get(mesh, spec)

@@ -1,0 +1,27 @@
+"""Optimizers, learning-rate schedules and micro-batches, by named dimensions on any layout."""
+
+from mtf_models.optimize import schedules
+from mtf_models.optimize.adafactor import (
+    AdafactorOptimizer,
+    adafactor_decay_rate_adam,
+    adafactor_decay_rate_pow,
+)
+from mtf_models.optimize.adam import AdamW, AdamWeightDecayOptimizer
+from mtf_models.optimize.microbatch import num_microbatches, serialize_training_step
+from mtf_models.optimize.momentum import MomentumOptimizer
+from mtf_models.optimize.optimizer import Optimizer
+from mtf_models.optimize.sgd import SgdOptimizer
+
+__all__ = [
+    "AdafactorOptimizer",
+    "AdamW",
+    "AdamWeightDecayOptimizer",
+    "MomentumOptimizer",
+    "Optimizer",
+    "SgdOptimizer",
+    "adafactor_decay_rate_adam",
+    "adafactor_decay_rate_pow",
+    "num_microbatches",
+    "schedules",
+    "serialize_training_step",
+]

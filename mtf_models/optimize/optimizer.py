@@ -1,0 +1,118 @@
+"""The contract of optimizers: pure updates of one named variable at a time."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+from mtf_models.errors import ConfigError, ShapeError
+from mtf_models.mesh import Shape, Tensor, cast, to_float
+
+GIN_MODULE = "mesh_tensorflow.optimize"
+"""Where gin files look for optimizers."""
+
+
+class Optimizer(abc.ABC):
+    """Turns a gradient into the next value of a variable and of its slots.
+
+    Slots are the optimizer's own variables: float32, zero at the start, not trainable, laid out by
+    their own dimensions. An optimizer holds hyper-parameters and no state.
+
+    Args:
+        learning_rate: a constant learning rate; None leaves it to the schedule of the run.
+    """
+
+    def __init__(self, learning_rate: float | None = None) -> None:
+        self.learning_rate = learning_rate
+
+    @abc.abstractmethod
+    def slot_shapes(self, name: str, shape: Shape) -> dict[str, Shape]:
+        """The slots of a variable.
+
+        Args:
+            name: the full name of the variable.
+            shape: its shape.
+
+        Returns:
+            The full name of each slot, which is its name in checkpoints, and its shape.
+        """
+
+    @abc.abstractmethod
+    def _step(
+        self,
+        name: str,
+        value: Tensor,
+        gradient: Tensor,
+        slots: dict[str, Tensor],
+        learning_rate: Tensor,
+        step: Tensor,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """What to subtract from the value, and the new slots; everything is float32."""
+
+    def update(
+        self,
+        name: str,
+        value: Tensor,
+        gradient: Tensor,
+        slots: dict[str, Tensor],
+        learning_rate: Tensor,
+        step: Tensor,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """One step of one variable; computes in float32 and changes nothing in place.
+
+        Args:
+            name: the full name of the variable.
+            value: its value, in any floating dtype.
+            gradient: of the same dimensions, in any floating dtype.
+            slots: the present values of what `slot_shapes` names, float32.
+            learning_rate: float32 scalar, as `rate` gives it.
+            step: int32 scalar, how many steps were made before this one.
+
+        Returns:
+            The new value, in the dtype of `value`, and the new slots under the same names.
+
+        Raises:
+            ShapeError: if `gradient` has other dimensions than `value`.
+        """
+        if set(gradient.shape.dims) != set(value.shape.dims):
+            raise ShapeError(
+                f"{name} is {value.shape} and its gradient {gradient.shape}: an update needs equal "
+                "dimensions."
+            )
+        start = to_float(value)
+        change, new_slots = self._step(name, start, to_float(gradient), slots, learning_rate, step)
+        return cast(start - change, value.dtype), new_slots
+
+    def rate(self, scheduled: float | None, step: int) -> float:
+        """The learning rate of a step.
+
+        Args:
+            scheduled: what the schedule of the run says, or None without a schedule.
+            step: how many steps were made before this one.
+
+        Returns:
+            The constant that the constructor was given, else the scheduled rate, else the
+            optimizer's own default.
+
+        Raises:
+            ConfigError: if there is none of these.
+        """
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return self._default_rate(step) if scheduled is None else scheduled
+
+    def _default_rate(self, step: int) -> float:
+        raise ConfigError(
+            f"{type(self).__name__} has no learning rate of its own for step {step}, and the run "
+            "has no schedule. Bind run.learning_rate_schedule, or give the optimizer a constant."
+        )
+
+
+def moving_average(average: Tensor, value: Tensor, decay: Tensor | float) -> Tensor:
+    """`decay * average + (1 - decay) * value`."""
+    return average * decay + value * (1.0 - decay)
+
+
+def texts(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """A list of texts from an option that may be one text, several or None."""
+    return (value,) if isinstance(value, str) else tuple(value or ())

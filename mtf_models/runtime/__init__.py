@@ -1,0 +1,1 @@
+"""Runs: what the commands do, from options to a run folder."""

@@ -1,0 +1,268 @@
+"""Models from gin files and from folders."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tensorflow as tf
+
+from mtf_models import config as gin_config
+from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
+from mtf_models.config import Config
+from mtf_models.errors import CheckpointError, LayoutError
+from mtf_models.mesh import (
+    Dimension,
+    Mesh,
+    RandomStream,
+    Shape,
+    Tensor,
+    VariableDType,
+    VariableStore,
+)
+from mtf_models.mesh import random_stream as use_stream
+from mtf_models.mesh.layout import check_rules, raise_faults
+from mtf_models.runtime import settings as run
+from mtf_models.runtime.model import Model, Network
+from mtf_models.runtime.settings import RunSettings
+from mtf_models.runtime.tasks import DEFAULT_VOCAB_SIZE
+from mtf_models.transformer.bitransformer import make_bitransformer
+from mtf_models.transformer.stack import make_layer_stack
+from mtf_models.transformer.unitransformer import Unitransformer
+
+_log = logging.getLogger("mtf_models")
+
+
+def build_model(
+    gin_files: Sequence[str] = (),
+    gin_params: Sequence[str] = (),
+    mesh: Mesh | None = None,
+    seed: int = 0,
+    pad_vocab: bool = False,
+    strict: bool = False,
+) -> Model:
+    """A fresh model.
+
+    Nothing is allocated yet: names and shapes of variables are known, values are drawn when they
+    are first read.
+
+    Args:
+        gin_files: paths, as given or below `gin/`, later ones overriding earlier ones.
+        gin_params: single bindings, applied last.
+        mesh: where it runs; None for one device.
+        seed: of initial values and dropout.
+        pad_vocab: whether vocabularies are padded until they divide over the mesh, the padding
+            masked everywhere.
+        strict: whether weights that no layout rule splits are an error.
+
+    Raises:
+        ConfigError: if the gin files cannot be read or bind unknown names.
+        LayoutError: listing every dimension that does not fit the mesh.
+    """
+    run.register()
+    config = gin_config.parse(list(gin_files), list(gin_params))
+    return model_from_config(config, mesh or Mesh(), seed, pad_vocab, strict)
+
+
+def load_model(path: str | Path, mesh: Mesh | None = None, step: int | None = None) -> Model:
+    """The model of a run folder, ours or the original's.
+
+    Args:
+        path: has `operative_config.gin` and `model.ckpt-N`.
+        mesh: where it runs; None for one device, whatever mesh is recorded.
+        step: which checkpoint; None for the latest.
+
+    Raises:
+        CheckpointError: if there is no config or checkpoint, or they do not fit each other.
+    """
+    run.register()
+    folder = Path(path)
+    config = read_folder_config(folder)
+    manager = CheckpointManager(folder)
+    step = checked_step(manager, step)
+    if mesh is None:
+        with config.active():
+            recorded = Mesh(run.run_settings().mesh_shape)
+        if recorded.size > 1:
+            _log.info("%s records mesh %s; using one device.", folder, recorded)
+    reader = Reader(manager.prefix(step))
+    model = model_from_config(config, mesh or Mesh(), reader=reader)
+    manager.restore(step, model.variables, allow_left_over=SLOTS)
+    return model
+
+
+def read_folder_config(folder: Path) -> Config:
+    """The config that a run folder records.
+
+    Raises:
+        CheckpointError: if it records none.
+    """
+    require_run_folder(folder)
+    return gin_config.parse([str(folder / "operative_config.gin")])
+
+
+def require_run_folder(folder: Path) -> None:
+    """Refuses a folder that records no config.
+
+    Raises:
+        CheckpointError: if it does not.
+    """
+    if not (folder / "operative_config.gin").is_file():
+        raise CheckpointError(
+            f"{folder} is not a run folder: it has no operative_config.gin. Give the folder that "
+            "`mtf train --model_dir` wrote."
+        )
+
+
+def checked_step(manager: CheckpointManager, step: int | None) -> int:
+    """The step asked for, or the latest.
+
+    Raises:
+        CheckpointError: if there is no such checkpoint, listing those that there are.
+    """
+    steps = manager.steps()
+    if step is None and steps:
+        return manager.latest()
+    if step not in steps:
+        wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
+        there = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
+        raise CheckpointError(f"{manager.folder} has not {wanted}; it has {there}.")
+    return step
+
+
+def model_from_config(
+    config: Config,
+    mesh: Mesh,
+    seed: int = 0,
+    pad_vocab: bool = False,
+    strict: bool = False,
+    reader: Reader | None = None,
+) -> Model:
+    """A model whose variables are specified and not allocated.
+
+    Args:
+        config: what to build.
+        mesh: where it runs.
+        seed: of initial values and dropout.
+        pad_vocab: see `build_model`.
+        strict: see `build_model`.
+        reader: a checkpoint that tells vocabulary sizes where the config does not.
+    """
+    if config.query("mesh_transformer.get_vocabulary.mixture_or_task_name") is not None:
+        for module in config.imports:  # they may register the task
+            importlib.import_module(module)
+    with config.active():
+        settings = run.run_settings()
+        if reader is not None and config.query("utils.run.model_type") is None:
+            settings = dataclasses.replace(settings, model_type=_model_type(reader))
+        dtype = run.get_variable_dtype()
+        sizes = _bound_vocab_sizes(config) or vocab_sizes(settings, reader)
+        network = _network(settings, sizes, pad_vocab)
+        store = VariableStore(mesh, seed)
+        batch_size = None if reader else _bound_batch_size(settings)
+        dimensions = _abstract_pass(network, store, settings, dtype, batch_size)
+    idle = check_rules(mesh.rules, mesh.axes, dimensions)
+    model = Model(network, store, config, settings, dtype)
+    _report_layout(model, idle, strict)
+    return model
+
+
+def vocab_sizes(settings: RunSettings, reader: Reader | None = None) -> tuple[int, int]:
+    """The vocabulary sizes of inputs and targets: the config's, else a checkpoint's, else T5's."""
+    if settings.vocabulary is not None:
+        return tuple(settings.vocabulary)
+    if reader is not None:
+        rows = {name: reader.shape(name) for name in reader.names}
+        embeddings = {n: s[-2] for n, s in rows.items() if n.endswith("/embedding")}
+        logits = {n: s[-1] for n, s in rows.items() if n.endswith("/logits/kernel")}
+        if embeddings:
+            inputs = embeddings.get("encoder/embedding", next(iter(embeddings.values())))
+            outputs = embeddings.get("decoder/embedding", inputs)
+            return inputs, next(iter(logits.values()), outputs)
+    return DEFAULT_VOCAB_SIZE, DEFAULT_VOCAB_SIZE
+
+
+def _bound_vocab_sizes(config: Config) -> tuple[int, int] | None:
+    """Vocabulary sizes that the config says outright, as for models that read bytes."""
+    names = ("input_vocab_size", "output_vocab_size")
+    found = [config.query(f"make_bitransformer.{name}") for name in names]
+    return None if None in found else tuple(found)
+
+
+def _model_type(reader: Reader) -> str:
+    """What a checkpoint is of, for configs that do not say: two towers or one."""
+    return "bitransformer" if any(n.startswith("decoder/") for n in reader.names) else "lm"
+
+
+def _network(settings: RunSettings, sizes: tuple[int, int], pad_vocab: bool) -> Network:
+    if settings.model_type == "lm":
+        return Unitransformer(
+            layer_stack=make_layer_stack(),
+            input_vocab_size=sizes[1],
+            output_vocab_size=sizes[1],
+            autoregressive=True,
+            pad_vocab=pad_vocab,
+        )
+    return make_bitransformer(*sizes, pad_vocab=pad_vocab)
+
+
+def _abstract_pass(
+    network: Network,
+    store: VariableStore,
+    settings: RunSettings,
+    dtype: VariableDType,
+    batch_size: int | None,
+) -> set[str]:
+    """Runs the network symbolically: finds all variables, and all faults of layout at once.
+
+    Returns:
+        The names of the dimensions of variables and features.
+    """
+    mesh = store.mesh.abstract()
+    batch = Dimension("batch", batch_size or mesh.splits(Dimension("batch", mesh.size)))
+    with tf.Graph().as_default(), use_stream(RandomStream((0, 0))), store.collecting():
+        features = {}
+        for name in network.feature_names:
+            shape = Shape([batch, Dimension("length", settings.sequence_length[name])])
+            mesh.check(shape, name)
+            features[name] = Tensor(mesh, shape, tf.zeros(shape.to_integer_list, tf.int32))
+        network.call(features, "train", dtype)
+    raise_faults(mesh.engine.faults, mesh.rules, mesh.axes)
+    names = {d for v in store.variables.values() for d in v.shape.dimension_names}
+    return names | {"batch", "length", "memory_length", "heads", "d_kv"}
+
+
+def _bound_batch_size(settings: RunSettings) -> int | None:
+    """The number of sequences in a batch, if the config says it outright."""
+    if isinstance(settings.batch_size, int):
+        return settings.batch_size
+    method, number = settings.batch_size
+    return number if method == "sequences_per_batch" else None
+
+
+def _report_layout(model: Model, idle: Iterable[str], strict: bool) -> None:
+    """Says what rules do nothing here, and which matrices every device holds whole."""
+    mesh = model.mesh
+    if mesh.size == 1:
+        return
+    if idle:
+        _log.info("Layout rules without effect here: %s.", ", ".join(idle))
+    matrices = [v for v in model.variables.values() if v.shape.ndims > 1]
+    whole = {v.name: v.shape.size * v.dtype.size for v in matrices if not any(v.layout)}
+    if not whole:
+        return
+    largest = sorted(whole, key=whole.get, reverse=True)
+    names = ", ".join(f"{name} ({whole[name] / 1e6:.1f} MB)" for name in largest[:3])
+    more = f" and {len(whole) - 3} more" if len(whole) > 3 else ""
+    text = (
+        f"{len(whole)} of {len(matrices)} weights are whole on every device, "
+        f"{sum(whole.values()) / 1e6:.1f} MB of each: {names}{more}."
+    )
+    if strict:
+        raise LayoutError(
+            f"{text} Add a layout rule for one of their dimensions, or drop --strict."
+        )
+    _log.warning(text)

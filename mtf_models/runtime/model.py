@@ -1,0 +1,264 @@
+"""A model on a mesh: call it, differentiate it, decode with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import mtf_models.mesh as mtf
+from mtf_models.config import Config
+from mtf_models.data.features import check_features
+from mtf_models.errors import ConfigError, DataError
+from mtf_models.mesh import (
+    Mesh,
+    RandomStream,
+    Shape,
+    Tensor,
+    Variable,
+    VariableDType,
+    VariableStore,
+)
+from mtf_models.runtime.compiled import CompiledFunction, Tensors
+from mtf_models.runtime.settings import RunSettings
+from mtf_models.transformer.bitransformer import Bitransformer
+from mtf_models.transformer.output import DecodeResult, ModelOutput
+from mtf_models.transformer.unitransformer import Unitransformer
+
+_AXES = ("batch", "length")
+
+Network = Bitransformer | Unitransformer
+
+
+class Model:
+    """A network with its variables on a mesh, each call compiled once for each shape.
+
+    Made by `mtf.build_model` and `mtf.load_model`. Features are integer arrays [batch, length]
+    named as SeqIO names them: "inputs", "targets" and, where rows are packed, their
+    "_segmentation" and "_position".
+
+    Attributes:
+        network: the layers.
+        mesh: where it runs.
+        config: what it was built from.
+        settings: what the config says of runs.
+        variable_dtype: dtypes of the variables.
+        seed: of initial values and dropout.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        store: VariableStore,
+        config: Config,
+        settings: RunSettings,
+        variable_dtype: VariableDType,
+    ) -> None:
+        self.network = network
+        self.mesh: Mesh = store.mesh
+        self.config = config
+        self.settings = settings
+        self.variable_dtype = variable_dtype
+        self.seed = store.seed
+        self._store = store
+        self._functions: dict[Any, CompiledFunction] = {}
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables by their checkpoint names; allocated when first read."""
+        return self._store.variables
+
+    @property
+    def parameters(self) -> int:
+        """The number of trainable parameters."""
+        return sum(v.shape.size for v in self.variables.values() if v.trainable)
+
+    def __call__(self, features: Mapping[str, Any], mode: str = "eval") -> ModelOutput:
+        """Computes logits and losses.
+
+        Args:
+            features: see the class.
+            mode: "train" (dropout, z-loss) or "eval".
+
+        Returns:
+            `logits` [batch, length, padded vocab], `loss` and `losses`.
+
+        Raises:
+            DataError: if a feature is missing, unknown or does not fit the vocabulary.
+        """
+        run = self._function(("call", _checked_mode(mode)), lambda x: self._call(x, mode))
+        found = run(self.tensors(features))
+        return ModelOutput(found["logits"], found["loss"], found["losses"])
+
+    def gradients(self, features: Mapping[str, Any], mode: str = "train") -> dict[str, Tensor]:
+        """The derivative of the loss by every trainable variable, under its checkpoint name.
+
+        Args:
+            features: see the class.
+            mode: "train" or "eval".
+        """
+
+        def run(tensors: Tensors) -> Tensors:
+            stream = RandomStream((self.seed, 0))
+            return self.loss_and_gradients(tensors, mode, stream)[1]
+
+        return self._function(("gradients", _checked_mode(mode)), run)(self.tensors(features))
+
+    def decode(
+        self,
+        features: Mapping[str, Any],
+        beam_size: int = 1,
+        temperature: float = 0.0,
+        alpha: float = 0.6,
+        max_decode_length: int | None = None,
+    ) -> DecodeResult:
+        """Decodes the inputs greedily.
+
+        Args:
+            features: "inputs" [batch, length]; a decoder-only model takes its prompts so.
+            beam_size: 1.
+            temperature: 0.
+            alpha: of the length penalty of a beam search, which greedy decoding has none of.
+            max_decode_length: how many tokens at the most; by default as many as the inputs have
+                positions, or for a decoder-only model as the config's targets.
+
+        Returns:
+            `ids` [batch, length], of a decoder-only model prompt and continuation, and `scores`.
+
+        Raises:
+            ConfigError: for another beam size or temperature.
+        """
+        if beam_size != 1 or temperature:
+            raise ConfigError(
+                f"decode was asked for beam_size={beam_size}, temperature={temperature}; this "
+                "version decodes greedily: leave beam_size at 1 and temperature at 0."
+            )
+        inputs = self.tensors({"inputs": features["inputs"]}, names=("inputs",))
+        length = max_decode_length or self._default_decode_length(inputs["inputs"])
+
+        def run(tensors: Tensors) -> Tensors:
+            with self.config.active(), self._store.serving(self._store.read()):
+                result = self.network.decode(tensors, self.variable_dtype, length)
+            return {"ids": result.ids, "scores": result.scores}
+
+        found = self._function(("decode", length), run)(inputs)
+        return DecodeResult(found["ids"], found["scores"])
+
+    def score(self, features: Mapping[str, Any]) -> Tensor:
+        """The log-probability of each row of targets: end of sequence counted, padding not.
+
+        Args:
+            features: see the class; not packed.
+
+        Returns:
+            [batch] float32, natural logarithm.
+        """
+
+        def run(tensors: Tensors) -> Tensor:
+            logits = self._call(tensors, "eval")["logits"]
+            targets = tensors["targets"]
+            vocab = logits.shape.get_dim_by_name("vocab")
+            hit = mtf.equal(mtf.mtf_range(self.mesh, vocab), targets, output_shape=logits.shape)
+            log_probability = mtf.log_softmax(mtf.to_float(logits), vocab)
+            of_target = mtf.reduce_sum(mtf.where(hit, log_probability, 0.0), reduced_dim=vocab)
+            real = mtf.to_float(mtf.greater(targets, 0))
+            length = targets.shape.get_dim_by_name("length")
+            return mtf.reduce_sum(of_target * real, reduced_dim=length)
+
+        return self._function(("score",), run)(self.tensors(features))
+
+    def loss_and_gradients(
+        self, tensors: Tensors, mode: str, stream: RandomStream, num_microbatches: int = 1
+    ) -> tuple[ModelOutput, Tensors]:
+        """The output of the network and the derivatives of its loss, for a step to use.
+
+        Args:
+            tensors: features on the mesh.
+            mode: "train" or "eval".
+            stream: what dropout draws from.
+            num_microbatches: of how many micro-batches this is one.
+        """
+        table = self._store.read()
+        trained = [v for v in self.variables.values() if v.trainable]
+        # Recomputation runs layers again while gradients are taken, so both need the config.
+        with self.config.active(), tf.GradientTape() as tape:
+            tape.watch([table[v.name] for v in trained])
+            output = self._run(tensors, mode, stream, table, num_microbatches)
+            with tape.stop_recording():
+                values = [Tensor(self.mesh, v.shape, table[v.name]) for v in trained]
+                grads = mtf.gradients(tape, output.loss, values)
+        return output, {v.name: g for v, g in zip(trained, grads, strict=True)}
+
+    def read(self) -> dict[str, tf.Tensor]:
+        """The value of every variable, read once, for one step."""
+        return self._store.read()
+
+    def tensors(self, features: Mapping[str, Any], names: tuple[str, ...] | None = None) -> Tensors:
+        """Checks features and puts them on the mesh.
+
+        Args:
+            features: see the class.
+            names: those that must be there; by default those that the network reads.
+
+        Raises:
+            DataError: listing all faults.
+        """
+        arrays = {name: np.asarray(value) for name, value in features.items()}
+        names = names or self.network.feature_names
+        allowed = {n + suffix for n in names for suffix in ("", "_segmentation", "_position")}
+        faults = [f"{n} is missing" for n in names if n not in arrays]
+        faults += [f"{n} is not a feature of this model" for n in arrays if n not in allowed]
+        if faults:
+            raise DataError(
+                f"Features do not fit: {'; '.join(faults)}. It reads {', '.join(sorted(allowed))}."
+            )
+        check_features(arrays, self._vocab_sizes(), negative_targets="inputs" not in names)
+        return {
+            name: mtf.import_tf_tensor(
+                self.mesh, array.astype(np.int32), Shape(zip(_AXES, array.shape, strict=True))
+            )
+            for name, array in arrays.items()
+        }
+
+    def _vocab_sizes(self) -> dict[str, int]:
+        network = self.network
+        if isinstance(network, Bitransformer):
+            return {
+                "inputs": network.encoder.input_vocab_size,
+                "targets": network.decoder.output_vocab_size,
+            }
+        return dict.fromkeys(("inputs", "targets"), network.output_vocab_size)
+
+    def _default_decode_length(self, inputs: Tensor) -> int:
+        if isinstance(self.network, Bitransformer):
+            return inputs.shape.get_dim_by_name("length").size
+        return self.settings.sequence_length["targets"]
+
+    def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
+        output = self._run(tensors, mode, RandomStream((self.seed, 0)), self._store.read())
+        return {"logits": output.logits, "loss": output.loss, "losses": output.losses}
+
+    def _run(
+        self,
+        tensors: Tensors,
+        mode: str,
+        stream: RandomStream,
+        table: Mapping[str, tf.Tensor],
+        num_microbatches: int = 1,
+    ) -> ModelOutput:
+        with self.config.active(), mtf.random_stream(stream), self._store.serving(table):
+            return self.network.call(tensors, mode, self.variable_dtype, num_microbatches)
+
+    def _function(self, key: Any, function: Any) -> CompiledFunction:
+        self._store.allocate()
+        if key not in self._functions:
+            self._functions[key] = CompiledFunction(self.mesh, function)
+        return self._functions[key]
+
+
+def _checked_mode(mode: str) -> str:
+    if mode not in ("train", "eval"):
+        raise ConfigError(f'A model has no mode {mode!r}; take "train" or "eval".')
+    return mode

@@ -1,0 +1,115 @@
+"""What a command is asked to do: one frozen class for each command. Free of TensorFlow.
+
+None stands for "as the config or the run folder says".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """What every command that builds a model can be told.
+
+    Attributes:
+        gin_file: gin files, later ones overriding earlier ones.
+        gin_param: single gin bindings, applied after the files.
+        mesh: the mesh, such as "batch:2;model:4".
+        layout: the layout rules, such as "batch:batch,d_ff:model".
+        module_import: modules to import before the gin files are read.
+        model_dir: the run folder.
+        seed: of initial values, data order and dropout.
+        batch_size: sequences in a batch.
+        data_dir: where prepared data are kept.
+        strict: whether weights that no layout rule splits are an error.
+        pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
+    """
+
+    gin_file: tuple[str, ...] = ()
+    gin_param: tuple[str, ...] = ()
+    mesh: str | None = None
+    layout: str | None = None
+    module_import: tuple[str, ...] = ()
+    model_dir: str | None = None
+    seed: int | None = None
+    batch_size: int | None = None
+    data_dir: str | None = None
+    strict: bool = False
+    pad_vocab: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(ModelOptions):
+    """What `mtf train` is asked to do.
+
+    Attributes:
+        model_dir: the run folder, made if it is not there.
+        steps: the step at which training ends.
+        resume: whether to go on with the run that is in the folder, under its own config.
+        overwrite: whether to delete the run that is in the folder.
+        strict_mesh: whether a mesh other than the recorded one is an error.
+        eval_every: steps between evaluations; 0 for none.
+        save_every: steps between checkpoints.
+        keep: how many of the latest checkpoints are kept.
+    """
+
+    model_dir: str
+    steps: int | None = None
+    resume: bool = False
+    overwrite: bool = False
+    strict_mesh: bool = False
+    eval_every: int | None = None
+    save_every: int | None = None
+    keep: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalOptions(ModelOptions):
+    """What `mtf eval` is asked to do.
+
+    Attributes:
+        model_dir: the run folder.
+        step: the checkpoint; None for the latest.
+        split: the split of the dataset.
+        num_examples: at most so many examples of each task; None for all.
+    """
+
+    model_dir: str
+    step: int | None = None
+    split: str | None = None
+    num_examples: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferOptions(ModelOptions):
+    """What `mtf infer` is asked to do.
+
+    Attributes:
+        model_dir: the run folder.
+        input: a text file, one input a line.
+        output: the JSON lines file to write.
+        step: the checkpoint; None for the latest.
+        max_decode_length: at most so many tokens for each input.
+    """
+
+    model_dir: str
+    input: str
+    output: str
+    step: int | None = None
+    max_decode_length: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(ModelOptions):
+    """What `mtf bench` is asked to do.
+
+    Attributes:
+        benchmark: the name of what is measured.
+        steps: how many steps are timed.
+        json: a file to write the measurements to; None for none.
+    """
+
+    benchmark: str
+    steps: int | None = None
+    json: str | None = None

@@ -1,0 +1,73 @@
+"""The functions by which gin names a task: its training batches, its evaluation, its vocabulary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtf_models.configurable import REQUIRED, configurable
+
+_MODULE = "t5.models.mesh_transformer"
+
+DEFAULT_VOCAB_SIZE = 32100
+"""T5's 32,000 pieces and 100 sentinels."""
+
+
+@configurable(module=_MODULE)
+def mesh_train_dataset_fn(
+    sequence_length: dict[str, int],
+    batch_size: int,
+    seed: int,
+    position: dict[str, Any] | None,
+    mixture_or_task_name: str = REQUIRED,
+    dataset_split: str = "train",
+    pack: bool = True,
+) -> Any:
+    """The training batches of a task, see `data.sources.training_batches`.
+
+    Args:
+        sequence_length: feature name to length.
+        batch_size: rows in a batch.
+        seed: of the order of the examples.
+        position: where to begin.
+        mixture_or_task_name: the task or mixture.
+        dataset_split: the split to read.
+        pack: whether several examples may share a row.
+    """
+    from mtf_models.data.sources import training_batches
+
+    return training_batches(
+        mixture_or_task_name,
+        sequence_length,
+        batch_size,
+        seed,
+        position=position,
+        pack=pack,
+        split=dataset_split,
+    )
+
+
+@configurable(module=_MODULE)
+def mesh_eval_dataset_fn(mixture_or_task_name: str = REQUIRED, num_eval_examples: int = -1) -> Any:
+    """The tasks to evaluate, and at most how many examples of each.
+
+    Args:
+        mixture_or_task_name: the task or mixture.
+        num_eval_examples: -1 for all.
+    """
+    return mixture_or_task_name, None if num_eval_examples < 0 else num_eval_examples
+
+
+@configurable(module=_MODULE)
+def get_vocabulary(mixture_or_task_name: str | None = None) -> tuple[int, int]:
+    """The sizes of the vocabularies of inputs and targets.
+
+    Args:
+        mixture_or_task_name: the task or mixture; None for T5's vocabulary.
+    """
+    if mixture_or_task_name is None:
+        return DEFAULT_VOCAB_SIZE, DEFAULT_VOCAB_SIZE
+    from mtf_models.data.tasks import get_task_or_mixture
+
+    features = get_task_or_mixture(mixture_or_task_name).output_features
+    targets = features["targets"].vocabulary.vocab_size
+    return features["inputs"].vocabulary.vocab_size if "inputs" in features else targets, targets

@@ -1,0 +1,175 @@
+"""Training steps: gradients, optimizer update, checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import mtf_models.mesh as mtf
+from mtf_models.checkpoint import CheckpointManager
+from mtf_models.errors import MtfError
+from mtf_models.mesh import Dimension, RandomStream, Shape, Tensor, Variable, VariableStore
+from mtf_models.mesh.dtype import VariableDType
+from mtf_models.mesh.initializers import zeros
+from mtf_models.mesh.variable import VariableSpec
+from mtf_models.optimize.adafactor import AdafactorOptimizer
+from mtf_models.optimize.microbatch import num_microbatches, serialize_training_step
+from mtf_models.optimize.optimizer import Optimizer
+from mtf_models.optimize.schedules import Schedule, compute
+from mtf_models.runtime.compiled import CompiledFunction, Tensors
+from mtf_models.runtime.model import Model
+from mtf_models.runtime.settings import total_steps
+
+
+class TrainingDiverged(MtfError, ArithmeticError):
+    """A loss that is not finite."""
+
+    exit_status = 1
+
+
+class Trainer:
+    """Updates a model in place, one compiled step at a time.
+
+    Args:
+        model: what to train.
+        optimizer: None for what the config binds, else Adafactor.
+        learning_rate: a constant, a schedule (a function of step and total steps, or a list whose
+            product is meant), or None for the config's, else the optimizer's own.
+
+    Attributes:
+        model: as given.
+        step_number: how many steps were made.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        optimizer: Optimizer | None = None,
+        learning_rate: Schedule | None = None,
+    ) -> None:
+        self.model = model
+        self.step_number = 0
+        with model.config.active():
+            made = model.settings.optimizer or AdafactorOptimizer
+            self.optimizer = optimizer or made()
+        self._schedule = learning_rate
+        if learning_rate is None:
+            self._schedule = model.settings.learning_rate_schedule
+        self._slots = VariableStore(model.mesh)
+        self._slots_of = {v.name: self._add_slots(v) for v in self._trained()}
+        self._step = CompiledFunction(model.mesh, self._compute_step)
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """Weights and slots, under their checkpoint names."""
+        return {**self.model.variables, **self._slots.variables}
+
+    def learning_rate(self, step: int) -> float:
+        """The learning rate of the step after `step` steps."""
+        with self.model.config.active():
+            total = total_steps(self.model.mesh, self.model.settings)
+            return float(self.optimizer.rate(compute(self._schedule, step, total), step))
+
+    def step(self, features: Mapping[str, Any]) -> dict[str, float]:
+        """Makes one step.
+
+        Args:
+            features: see `Model`.
+
+        Returns:
+            "loss" before the update and its parts, "learning_rate" and "step", the number of
+            steps made.
+
+        Raises:
+            DataError: if a feature does not fit the model.
+            TrainingDiverged: if the loss is not finite.
+        """
+        self._slots.allocate()
+        rate = self.learning_rate(self.step_number)
+        tensors = self.model.tensors(features)
+        losses = self._step({**tensors, **self._scalars(rate)})
+        self.step_number += 1
+        values = {name: float(x) for name, x in losses.items()}
+        if not math.isfinite(values["loss"]):
+            raise TrainingDiverged(
+                f"The loss of step {self.step_number} is {values['loss']}. Go back to the last "
+                "checkpoint with a lower learning rate, or float32 activations."
+            )
+        return {**values, "learning_rate": rate, "step": self.step_number}
+
+    def save(self, folder: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
+        """Writes weights and slots as a checkpoint of this step.
+
+        Args:
+            folder: the run folder.
+            extra: what else a resumed run needs.
+
+        Returns:
+            The path of the checkpoint without endings.
+
+        Raises:
+            CheckpointError: if it cannot be written; earlier ones stay.
+        """
+        return CheckpointManager(folder).save(self.step_number, self.variables, extra)
+
+    def restore(self, manager: CheckpointManager, step: int) -> dict[str, Any]:
+        """Takes up weights, slots and step of a checkpoint; returns what was saved as extra."""
+        extra = manager.restore(step, self.variables)
+        self.step_number = step
+        return extra
+
+    def _trained(self) -> list[Variable]:
+        return [v for v in self.model.variables.values() if v.trainable]
+
+    def _add_slots(self, variable: Variable) -> list[Variable]:
+        shapes = self.optimizer.slot_shapes(variable.name, variable.shape)
+        return [
+            self._slots.add(VariableSpec(name, shape, VariableDType(), zeros(), trainable=False))
+            for name, shape in shapes.items()
+        ]
+
+    def _scalars(self, rate: float) -> Tensors:
+        values = {"learning_rate": np.float32(rate), "step": np.int32(self.step_number)}
+        return {n: mtf.import_tf_tensor(self.model.mesh, v, Shape()) for n, v in values.items()}
+
+    def _compute_step(self, inputs: Tensors) -> Tensors:
+        """One step on the mesh; assigns all variables at its end."""
+        rate, step = inputs["learning_rate"], inputs["step"]
+        features = {n: x for n, x in inputs.items() if x is not rate and x is not step}
+        grads, losses = self._accumulated(features, step)
+        weights, slots = self.model.read(), self._slots.read()
+        for variable in self._trained():
+            state = {s.name: self._named(s, slots) for s in self._slots_of[variable.name]}
+            value = self._named(variable, weights)
+            grad = grads[variable.name]
+            new, state = self.optimizer.update(variable.name, value, grad, state, rate, step)
+            variable.held.assign(new.value)
+            for slot in self._slots_of[variable.name]:
+                slot.held.assign(state[slot.name].value)
+        return losses
+
+    def _accumulated(self, features: Tensors, step: Tensor) -> tuple[Tensors, Tensors]:
+        """Gradients and losses of a batch, in as many micro-batches as the config asks for."""
+        batch = next(iter(features.values())).shape.get_dim_by_name("batch")
+        count = self._microbatches(batch, features)
+
+        def compute_part(part: Tensors, index: Tensor) -> tuple[Tensors, Tensors]:
+            seed = [tf.constant(self.model.seed, tf.int32), (step * count + index).value]
+            stream = RandomStream(tf.stack(seed))
+            output, grads = self.model.loss_and_gradients(part, "train", stream, count)
+            return grads, {"loss": output.loss, **output.losses}
+
+        return serialize_training_step(features, compute_part, batch, count)
+
+    def _microbatches(self, batch: Dimension, features: Tensors) -> int:
+        lengths = {n: x.shape.get_dim_by_name("length").size for n, x in features.items()}
+        with self.model.config.active():
+            return num_microbatches(batch.size, lengths, self.model.mesh.splits(batch))
+
+    def _named(self, variable: Variable, table: Mapping[str, tf.Tensor]) -> Tensor:
+        return Tensor(self.model.mesh, variable.shape, table[variable.name])

@@ -1,0 +1,77 @@
+"""Where to try a function: meshes of eight devices, and layouts that cover the ways to split."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from mtf_models.mesh.dimension import Shape, ShapeLike
+from mtf_models.mesh.layout import LayoutRules, layout_faults, tensor_layout
+from mtf_models.mesh.mesh import Mesh
+
+MESHES: tuple[str, ...] = ("all:8", "a:2;b:4")
+
+
+class Placement(NamedTuple):
+    """The text of a mesh and of its layout rules."""
+
+    mesh: str
+    layout: str
+
+    def make(self) -> Mesh:
+        """The mesh with these rules, on the default devices."""
+        return Mesh(self.mesh, self.layout)
+
+    def __str__(self) -> str:
+        return f'mesh "{self.mesh}", layout "{self.layout}"' if self.mesh else "one device"
+
+
+ONE_DEVICE = Placement("", "")
+
+
+def admissible(placement: Placement, shapes: Iterable[Shape]) -> bool:
+    """Whether tensors of all these shapes can be laid out so."""
+    axes = {d.name: d.size for d in Shape(placement.mesh)}
+    rules = LayoutRules(placement.layout)
+    return not any(
+        layout_faults(shape, tensor_layout(shape, rules, axes), axes, "tensor") for shape in shapes
+    )
+
+
+def every(names: Sequence[str], mesh: str) -> Iterator[Placement]:
+    """All placements on one mesh: each dimension whole or split over one of the axes."""
+    axes = [None, *Shape(mesh).dimension_names]
+    for chosen in itertools.product(axes, repeat=len(names)):
+        pairs = zip(names, chosen, strict=True)
+        yield Placement(mesh, ",".join(f"{name}:{axis}" for name, axis in pairs if axis))
+
+
+def covering(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> list[Placement]:
+    """One device, and few placements that split the dimensions of tensors in every way.
+
+    On each mesh each dimension is split over each axis in some placement, and any two dimensions
+    that can be split at once are, over the same axis too where no tensor has both.
+
+    Args:
+        shapes: of all tensors that are to be laid out, results included.
+        meshes: their axes and sizes, as text.
+    """
+    known = [Shape(shape) for shape in shapes]
+    names = list(dict.fromkeys(name for shape in known for name in shape.dimension_names))
+    chosen = [ONE_DEVICE]
+    for mesh in meshes:
+        candidates = [p for p in every(names, mesh) if p.layout and admissible(p, known)]
+        wanted = set().union(*map(_facets, candidates))
+        while wanted:
+            best = max(candidates, key=lambda p: len(_facets(p) & wanted))
+            chosen.append(best)
+            wanted -= _facets(best)
+    return chosen
+
+
+def _facets(placement: Placement) -> set[tuple[object, ...]]:
+    """What a placement covers: dimensions on axes, and pairs of split dimensions."""
+    pairs = LayoutRules(placement.layout).pairs
+    together = {(a, b, x == y) for (a, x), (b, y) in itertools.combinations(pairs, 2)}
+    return {*pairs, *together}

@@ -1,0 +1,1 @@
+"""Encoder and decoder stacks, and models made of them, written in named dimensions."""

@@ -1,0 +1,181 @@
+"""An encoder and a decoder."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import mtf_models.mesh as mtf
+from mtf_models.configurable import REQUIRED, config_scope, configurable
+from mtf_models.errors import ConfigError
+from mtf_models.mesh import Dimension, Mesh, Tensor, VariableDType
+from mtf_models.transformer.context import Context
+from mtf_models.transformer.embedding import Embedding
+from mtf_models.transformer.output import DecodeResult, ModelOutput
+from mtf_models.transformer.sequences import Features, Sequence, autoregressive_inputs
+from mtf_models.transformer.stack import make_layer_stack
+from mtf_models.transformer.stepwise import decode_stepwise
+from mtf_models.transformer.unitransformer import Unitransformer
+
+
+@configurable(module="mesh_tensorflow.transformer.transformer")
+class Bitransformer:
+    """A decoder that attends to the output of an encoder (Vaswani et al. 2017, section 3.1).
+
+    Args:
+        encoder: without output vocabulary.
+        decoder: autoregressive.
+        shared_embedding: whether both read ids by one table, `shared/embedding`.
+
+    Raises:
+        ConfigError: if the embedding is to be shared and the two differ in width or vocabulary.
+    """
+
+    feature_names = ("inputs", "targets")
+
+    def __init__(
+        self, encoder: Unitransformer, decoder: Unitransformer, shared_embedding: bool = True
+    ) -> None:
+        if shared_embedding:
+            _check_shareable(encoder, decoder)
+        self.encoder = encoder
+        self.decoder = decoder
+        self.shared_embedding = shared_embedding
+
+    def call(
+        self,
+        features: Features,
+        mode: str,
+        variable_dtype: VariableDType,
+        num_microbatches: int = 1,
+    ) -> ModelOutput:
+        """Predicts every target from the inputs and the targets before it.
+
+        Args:
+            features: "inputs" and "targets" [batch, length], and their packing.
+            mode: "train" or "eval".
+            variable_dtype: dtypes of the variables.
+            num_microbatches: of how many micro-batches this is one.
+        """
+        inputs, targets = (Sequence.of(features, name) for name in self.feature_names)
+        embeddings = self._embeddings(inputs.ids.mesh, variable_dtype)
+        encoded = self._encode(inputs, mode, variable_dtype, embeddings[0])
+        context = self.decoder.context(targets, mode, variable_dtype)
+        context = _attending(context, encoded)
+        ids = autoregressive_inputs(targets.ids, targets.sequence_id)
+        hidden = self.decoder.hidden(context, ids, embeddings[1], targets.position)
+        return self.decoder.output(context, hidden, embeddings[1], targets.ids, num_microbatches)
+
+    def decode(
+        self, features: Features, variable_dtype: VariableDType, decode_length: int
+    ) -> DecodeResult:
+        """Decodes greedily.
+
+        Args:
+            features: "inputs" [batch, length].
+            variable_dtype: dtypes of the variables.
+            decode_length: how many positions are decoded at the most.
+        """
+        inputs = Sequence.of(features, "inputs")
+        embeddings = self._embeddings(inputs.ids.mesh, variable_dtype)
+        encoded = self._encode(inputs, "eval", variable_dtype, embeddings[0])
+        shape = inputs.ids.shape - inputs.length_dim + Dimension("length", decode_length)
+        prompt = mtf.zeros(inputs.ids.mesh, shape, inputs.ids.dtype)
+        return decode_stepwise(
+            self.decoder,
+            embeddings[1],
+            variable_dtype,
+            prompt,
+            encoder_output=encoded.encoder_output,
+            encoder_sequence_id=encoded.encoder_sequence_id,
+        )
+
+    def _encode(
+        self, inputs: Sequence, mode: str, dtype: VariableDType, embedding: Embedding
+    ) -> Context:
+        """The encoder's context, its output in the place where a decoder looks for it."""
+        context = self.encoder.context(inputs, mode, dtype)
+        hidden = self.encoder.hidden(context, inputs.ids, embedding, inputs.position)
+        context.encoder_output = _as_memory(hidden)
+        context.encoder_sequence_id = _as_memory(inputs.sequence_id)
+        return context
+
+    def _embeddings(self, mesh: Mesh, dtype: VariableDType) -> tuple[Embedding, Embedding]:
+        """Of the encoder and of the decoder."""
+        if not self.shared_embedding:
+            return self.encoder.embedding(mesh, dtype), self.decoder.embedding(mesh, dtype)
+        both = (self.encoder, self.decoder)
+        together = all(s.learned_positions for s in both) and len({s.max_length for s in both}) == 1
+        with mtf.variable_scope("shared"):
+            shared = Embedding.make(self.encoder, mesh, dtype, positions=together)
+        if together:
+            return shared, shared
+        return tuple(self._own_positions(shared, s, mesh, dtype) for s in both)
+
+    @staticmethod
+    def _own_positions(
+        shared: Embedding, stack: Unitransformer, mesh: Mesh, dtype: VariableDType
+    ) -> Embedding:
+        with mtf.variable_scope(stack.name):
+            return dataclasses.replace(shared, positions=stack.positions(mesh, dtype))
+
+
+@configurable(module="mesh_tensorflow.transformer.transformer")
+def make_bitransformer(
+    input_vocab_size: int = REQUIRED,
+    output_vocab_size: int = REQUIRED,
+    encoder_name: str = "encoder",
+    decoder_name: str = "decoder",
+    pad_vocab: bool = False,
+) -> Bitransformer:
+    """An encoder-decoder whose sides are bound in the gin scopes `encoder/` and `decoder/`.
+
+    Args:
+        input_vocab_size: of the encoder.
+        output_vocab_size: of the decoder.
+        encoder_name: the variable scope of the encoder.
+        decoder_name: the variable scope of the decoder; the same one shares all weights.
+        pad_vocab: whether vocabularies are padded until they divide over the mesh.
+    """
+    with config_scope("encoder"):
+        encoder = Unitransformer(
+            layer_stack=make_layer_stack(),
+            input_vocab_size=input_vocab_size,
+            output_vocab_size=None,
+            autoregressive=False,
+            name=encoder_name,
+            pad_vocab=pad_vocab,
+        )
+    with config_scope("decoder"):
+        decoder = Unitransformer(
+            layer_stack=make_layer_stack(),
+            input_vocab_size=output_vocab_size,
+            output_vocab_size=output_vocab_size,
+            autoregressive=True,
+            name=decoder_name,
+            pad_vocab=pad_vocab,
+        )
+    return Bitransformer(encoder, decoder)
+
+
+def _attending(context: Context, encoded: Context) -> Context:
+    return dataclasses.replace(
+        context,
+        encoder_output=encoded.encoder_output,
+        encoder_sequence_id=encoded.encoder_sequence_id,
+        losses=encoded.losses,
+    )
+
+
+def _as_memory(x: Tensor) -> Tensor:
+    return mtf.rename_dimension(x, "length", "memory_length")
+
+
+def _check_shareable(encoder: Unitransformer, decoder: Unitransformer) -> None:
+    widths = encoder.d_model.size, decoder.d_model.size
+    vocabs = encoder.input_vocab_size, decoder.input_vocab_size
+    if widths[0] != widths[1] or vocabs[0] != vocabs[1]:
+        raise ConfigError(
+            f"Encoder and decoder have d_model {widths[0]} and {widths[1]} and vocabularies of "
+            f"{vocabs[0]} and {vocabs[1]} ids, so they cannot share an embedding; set "
+            "Bitransformer.shared_embedding = False."
+        )

@@ -1,0 +1,135 @@
+"""What a layer may know besides its input."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+import mtf_models.mesh as mtf
+from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType, scopes
+
+
+@dataclass
+class Context:
+    """Mode, lengths, masks, caches and losses of one call of a stack.
+
+    Attributes:
+        mesh: where it runs.
+        mode: "train", "eval" or "incremental" (one position at a time, with caches).
+        variable_dtype: dtypes of the variables.
+        length_dim: the positions of `x`; of size 1 when incremental.
+        memory_length_dim: the positions that self-attention sees.
+        d_model: the width of `x`.
+        position: [length] int32, the index of each row of `x`.
+        autoregressive: whether a position sees only itself and those before it.
+        sequence_id: [batch, length] int32 or None: positions see each other if it is equal; 0 is
+            padding. None: every position sees every other.
+        encoder_output: [batch, memory_length, d_model] or None.
+        encoder_sequence_id: [batch, memory_length] int32 or None.
+        caches: when incremental, what layers change from step to step, by name.
+        constants: when incremental, what layers compute in the first step only, by name.
+        losses: scalars that layers add to the loss.
+        layer: the running layer of a stack.
+        layer_input: what the running layer of a stack was given, for the residual.
+        shared_scopes: where a variable that several layers share was first made, by what it is.
+    """
+
+    mesh: Mesh
+    mode: str
+    variable_dtype: VariableDType
+    length_dim: Dimension
+    memory_length_dim: Dimension
+    d_model: Dimension
+    position: Tensor
+    autoregressive: bool
+    sequence_id: Tensor | None = None
+    encoder_output: Tensor | None = None
+    encoder_sequence_id: Tensor | None = None
+    caches: dict[str, Tensor] = field(default_factory=dict)
+    constants: dict[str, Tensor] = field(default_factory=dict)
+    losses: list[Tensor] = field(default_factory=list)
+    layer: Any = None
+    layer_input: Tensor | None = None
+    shared_scopes: dict[object, str] = field(default_factory=dict)
+    _once: dict[object, Tensor] = field(default_factory=dict)
+
+    @property
+    def is_training(self) -> bool:
+        """Whether dropout is on."""
+        return self.mode == "train"
+
+    @property
+    def incremental(self) -> bool:
+        """Whether this is one step of decoding."""
+        return self.mode == "incremental"
+
+    @property
+    def activation_dtype(self) -> tf.DType:
+        """The dtype of activations."""
+        return self.variable_dtype.activation
+
+    @property
+    def nonpadding(self) -> Tensor | None:
+        """[batch, length], 1 at real positions and 0 at padding, in the activation dtype."""
+        if self.sequence_id is None or self.incremental:
+            return None
+        return self.once(
+            "nonpadding",
+            lambda: mtf.cast(mtf.not_equal(self.sequence_id, 0), self.activation_dtype),
+        )
+
+    @property
+    def memory_position(self) -> Tensor:
+        """[memory_length] int32, the index of each position that self-attention sees."""
+        return mtf.mtf_range(self.mesh, self.memory_length_dim)
+
+    def once(self, key: object, compute: Callable[[], Tensor]) -> Tensor:
+        """Computes a tensor that several layers need only the first time."""
+        if key not in self._once:
+            self._once[key] = compute()
+        return self._once[key]
+
+    def isolated(self, encoder_output: Tensor | None) -> Context:
+        """A copy that shares no computed tensor, for computations that are run again."""
+        return dataclasses.replace(self, encoder_output=encoder_output, _once={}, losses=[])
+
+    def self_attention_memory(self, name: str, x: Tensor) -> Tensor:
+        """What self-attention sees of a projected input: all of it, or a cache with `x` written in.
+
+        Args:
+            name: which projection, unique in the running layer.
+            x: [batch, length, ...].
+
+        Returns:
+            [batch, memory_length, ...].
+        """
+        if not self.incremental:
+            return mtf.rename_dimension(x, self.length_dim.name, self.memory_length_dim.name)
+        key = scopes.full_name(name)
+        shape = Shape([self.memory_length_dim if d == self.length_dim else d for d in x.shape])
+        old = self.caches.get(key)
+        if old is None:
+            old = mtf.zeros(self.mesh, shape, x.dtype)
+        step = mtf.reshape(self.position, Shape())
+        here = mtf.equal(self.memory_position, step)
+        row = mtf.reshape(x, x.shape - self.length_dim)
+        self.caches[key] = mtf.where(here, row, old, output_shape=shape)
+        return self.caches[key]
+
+    def encoder_memory(self, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:
+        """A projection of the encoder's output; computed once for all steps of decoding.
+
+        Args:
+            name: which projection, unique in the running layer.
+            compute: takes the encoder's output.
+        """
+        if not self.incremental:
+            return compute(self.encoder_output)
+        key = scopes.full_name(name)
+        if key not in self.constants:
+            self.constants[key] = compute(self.encoder_output)
+        return self.constants[key]

@@ -1,0 +1,54 @@
+"""The embedding of ids and positions at the bottom of a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mtf_models.mesh as mtf
+from mtf_models.mesh import Mesh, Tensor, VariableDType
+from mtf_models.transformer.vocab import VocabEmbedding, get_vocab_embedding_cls
+
+if TYPE_CHECKING:
+    from mtf_models.transformer.unitransformer import Unitransformer
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Tables for ids and positions.
+
+    Attributes:
+        ids: the vocabulary's.
+        positions: [length, d_model], or None.
+    """
+
+    ids: VocabEmbedding
+    positions: Tensor | None
+
+    @classmethod
+    def make(
+        cls,
+        stack: Unitransformer,
+        mesh: Mesh,
+        variable_dtype: VariableDType,
+        positions: bool = True,
+    ) -> Embedding:
+        """The tables that a stack asks for, in the current scope.
+
+        Args:
+            stack: says which vocabulary, width and positions.
+            mesh: where they lie.
+            variable_dtype: dtypes of the variables.
+            positions: whether positions belong to it too.
+        """
+        vocab = stack.vocab(mesh, stack.input_vocab_size)
+        ids = get_vocab_embedding_cls()(mesh, vocab, stack.d_model, variable_dtype, "embedding")
+        return cls(ids, stack.positions(mesh, variable_dtype) if positions else None)
+
+    def embed(self, ids: Tensor, position: Tensor) -> Tensor:
+        """[batch, length] ids to [batch, length, d_model]."""
+        x = self.ids.ids_to_embedding(ids)
+        if self.positions is None:
+            return x
+        rows = mtf.gather(self.positions, position, self.positions.shape.dims[0])
+        return mtf.add(x, rows, output_shape=x.shape)

@@ -1,0 +1,35 @@
+"""What models return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtf_models.mesh import Tensor
+
+
+@dataclass(frozen=True)
+class ModelOutput:
+    """Of a call on whole sequences.
+
+    Attributes:
+        logits: [batch, length, vocab].
+        loss: scalar float32, all parts together.
+        losses: the parts by name.
+    """
+
+    logits: Tensor
+    loss: Tensor
+    losses: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class DecodeResult:
+    """Of decoding.
+
+    Attributes:
+        ids: [batch, length] int32, zeros after the first end of sequence.
+        scores: [batch] float32, the log-probability of what was generated, its end included.
+    """
+
+    ids: Tensor
+    scores: Tensor

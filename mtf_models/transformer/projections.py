@@ -1,0 +1,99 @@
+"""The projections of attention: queries, keys and values, and the output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mtf_models.mesh as mtf
+from mtf_models.errors import ConfigError
+from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
+from mtf_models.mesh.initializers import random_normal
+
+
+@dataclass(frozen=True)
+class AttentionProjections:
+    """Maps d_model to heads and back, in variables q, k, v (or kv) and o of the current scope.
+
+    Attributes:
+        mesh: where the variables live.
+        d_model: the width of the residual stream.
+        key_dim: the width of a head.
+        num_heads: query heads; 1 has no dimension of its own.
+        num_memory_heads: key and value heads: 0 for as many as query heads, 1 for one without a
+            dimension (Shazeer 2019), n for n groups of query heads.
+        variable_dtype: dtypes of the variables.
+        shared_kv: whether keys and values are one projection.
+        combine_dims: whether a variable has heads times key_dim in one dimension called heads.
+        fold_scaling: whether q is initialised smaller by key_dim^-½, instead of scaled.
+    """
+
+    mesh: Mesh
+    d_model: Dimension
+    key_dim: Dimension
+    num_heads: int
+    num_memory_heads: int
+    variable_dtype: VariableDType
+    shared_kv: bool
+    combine_dims: bool
+    fold_scaling: bool
+
+    def __post_init__(self) -> None:
+        if self.num_memory_heads and self.num_heads % self.num_memory_heads:
+            raise ConfigError(
+                f"{self.num_heads} query heads cannot share {self.num_memory_heads} memory heads "
+                "evenly; take a number of memory heads that divides them."
+            )
+
+    @property
+    def memory_heads_dims(self) -> list[Dimension]:
+        """The head dimensions of keys and values."""
+        count = self.num_memory_heads or self.num_heads
+        return [Dimension("heads", count)] if count > 1 else []
+
+    @property
+    def query_heads_dims(self) -> list[Dimension]:
+        """The head dimensions of queries, logits and outputs."""
+        if not self.num_memory_heads:
+            return self.memory_heads_dims
+        each = self.num_heads // self.num_memory_heads
+        name = "query_heads" if self.num_memory_heads > 1 else "heads"
+        return self.memory_heads_dims + ([Dimension(name, each)] if each > 1 else [])
+
+    def query(self, x: Tensor) -> Tensor:
+        """[..., d_model] to [..., heads, d_kv]."""
+        stddev = self.d_model.size**-0.5
+        if self.fold_scaling:
+            stddev *= self.key_dim.size**-0.5
+        q = self._project(x, "q", self.query_heads_dims, stddev)
+        return q if self.fold_scaling else q * self.key_dim.size**-0.5
+
+    def key(self, x: Tensor) -> Tensor:
+        """[..., d_model] to [..., memory heads, d_kv]."""
+        name = "kv" if self.shared_kv else "k"
+        return self._project(x, name, self.memory_heads_dims, self.d_model.size**-0.5)
+
+    def value(self, x: Tensor) -> Tensor:
+        """[..., d_model] to [..., memory heads, d_kv]."""
+        name = "kv" if self.shared_kv else "v"
+        return self._project(x, name, self.memory_heads_dims, self.d_model.size**-0.5)
+
+    def output(self, y: Tensor) -> Tensor:
+        """[..., heads, d_kv] to [..., d_model]."""
+        inner = [*self.query_heads_dims, self.key_dim]
+        stddev = Shape(inner).size ** -0.5
+        o = self._variable("o", inner, stddev, d_model_first=False)
+        return mtf.einsum([y, o], y.shape - inner + self.d_model)
+
+    def _project(self, x: Tensor, name: str, heads: list[Dimension], stddev: float) -> Tensor:
+        inner = [*heads, self.key_dim]
+        w = self._variable(name, inner, stddev, d_model_first=True)
+        return mtf.einsum([x, w], x.shape - self.d_model + inner)
+
+    def _variable(
+        self, name: str, inner: list[Dimension], stddev: float, d_model_first: bool
+    ) -> Tensor:
+        stored = [mtf.combined_dimension(inner)] if self.combine_dims else inner
+        outer = [self.d_model]
+        shape = Shape(outer + stored if d_model_first else stored + outer)
+        w = mtf.get_variable(self.mesh, name, shape, self.variable_dtype, random_normal(stddev))
+        return mtf.reshape(w, Shape(outer + inner if d_model_first else inner + outer))

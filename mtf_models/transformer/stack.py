@@ -1,0 +1,155 @@
+"""A stack of layers, and how it is put together from gin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mtf_models.mesh as mtf
+from mtf_models.configurable import REQUIRED, configurable
+from mtf_models.errors import ConfigError
+from mtf_models.mesh import Tensor
+from mtf_models.transformer import sublayers
+from mtf_models.transformer.context import Context
+from mtf_models.transformer.layer import TransformerLayer
+
+Sublayer = Callable[[Tensor, "LayerStack", Context], Tensor]
+
+
+@configurable(module="mesh_tensorflow.transformer.transformer")
+class LayerStack:
+    """Layers one after another, each wrapped in sublayers (norm, dropout, residual, ...).
+
+    The lists of sublayers say how. Old configs give `dropout_rate` and `norm_epsilon` instead,
+    which selects T5 1.0's lists, whose norms have other variable names.
+
+    Args:
+        layers: the layers, in order, each with its name.
+        sublayers_initial: applied to the input.
+        sublayers_per_layer: applied for each layer; one of them calls it.
+        sublayers_final: applied to the output.
+        dropout_rate: of the legacy lists.
+        norm_epsilon: selects the legacy lists; the epsilon itself is `sublayer_rms_norm.epsilon`.
+        recompute_grads: whether activations inside a layer are computed again in the backward pass
+            instead of being kept.
+
+    Raises:
+        ConfigError: if only one of `dropout_rate` and `norm_epsilon` is given.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[TransformerLayer],
+        sublayers_initial: Sequence[Sublayer] | None = None,
+        sublayers_per_layer: Sequence[Sublayer] | None = None,
+        sublayers_final: Sequence[Sublayer] | None = None,
+        dropout_rate: float | None = None,
+        norm_epsilon: float | None = None,
+        recompute_grads: bool = False,
+    ) -> None:
+        if (dropout_rate is None) != (norm_epsilon is None):
+            raise ConfigError(
+                f"LayerStack.dropout_rate is {dropout_rate} and norm_epsilon is {norm_epsilon}: "
+                "set both for the legacy sublayers, or neither and use the lists of sublayers."
+            )
+        self.layers = list(layers)
+        self.dropout_rate = dropout_rate
+        self.recompute_grads = recompute_grads
+        if norm_epsilon is not None:
+            sublayers_initial = sublayers.LEGACY_INITIAL
+            sublayers_per_layer = sublayers.LEGACY_PER_LAYER
+            sublayers_final = sublayers.LEGACY_FINAL
+        self.sublayers_initial = list(sublayers_initial or ())
+        self.sublayers_per_layer = list(sublayers_per_layer or (sublayers.sublayer_call_layer,))
+        self.sublayers_final = list(sublayers_final or ())
+
+    def call(self, context: Context, x: Tensor) -> Tensor:
+        """Runs the stack.
+
+        Args:
+            context: mode, lengths, masks, caches.
+            x: [batch, length, d_model].
+
+        Returns:
+            [batch, length, d_model], zero at padding.
+        """
+        x = self._apply(self.sublayers_initial, context, x)
+        for layer in self.layers:
+            x = (
+                self._recomputed(layer, context, x)
+                if self._recomputes(context)
+                else (self._call_layer(layer, context, x))
+            )
+        x = self._apply(self.sublayers_final, context, x)
+        return sublayers.sublayer_mask_padding(x, self, context)
+
+    def _call_layer(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
+        with mtf.variable_scope(layer.name):
+            context.layer, context.layer_input = layer, x
+            return self._apply(self.sublayers_per_layer, context, x)
+
+    def _recomputes(self, context: Context) -> bool:
+        return self.recompute_grads and context.is_training
+
+    def _recomputed(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
+        """One layer of which only the input is kept; what it adds to the loss comes out with x."""
+        memory = [] if context.encoder_output is None else [context.encoder_output]
+
+        def run(x: Tensor, *memory: Tensor) -> list[Tensor]:
+            inner = context.isolated(memory[0] if memory else None)
+            y = self._call_layer(layer, inner, x)
+            return [y, *inner.losses]
+
+        y, *losses = mtf.recompute_grad(run, [x, *memory])
+        context.losses += losses
+        return y
+
+    def _apply(self, functions: Sequence[Sublayer], context: Context, x: Tensor) -> Tensor:
+        for function in functions:
+            x = function(x, self, context)
+        return x
+
+
+@configurable(module="mesh_tensorflow.transformer.transformer")
+def make_layer_stack(
+    layers: Sequence[Any] = REQUIRED,
+    layer_stack_cls: type[LayerStack] = LayerStack,
+    num_layers: int = 6,
+    block_scope: bool = True,
+) -> LayerStack:
+    """A stack of `num_layers` blocks, each of the listed layers.
+
+    Args:
+        layers: of each block; an item is a layer class, or a tuple, in any order, of a class, a
+            name for its scope and a dict of arguments.
+        layer_stack_cls: what to make.
+        num_layers: how many blocks.
+        block_scope: whether scopes are `block_000/layer_000`; else `layer_000` counts through, and
+            named layers share their weights over the blocks.
+
+    Raises:
+        ConfigError: if an item is something else.
+    """
+    made = []
+    for block in range(num_layers):
+        for index, item in enumerate(layers):
+            cls, name, arguments = _read_item(item)
+            layer = cls(**arguments)
+            number = index if block_scope else block * len(layers) + index
+            local = name or f"layer_{number:03d}"
+            layer.name = f"block_{block:03d}/{local}" if block_scope else local
+            made.append(layer)
+    return layer_stack_cls(made)
+
+
+def _read_item(item: Any) -> tuple[Callable[..., TransformerLayer], str | None, dict[str, Any]]:
+    parts = list(item) if isinstance(item, list | tuple) else [item]
+    names = [part for part in parts if isinstance(part, str)]
+    arguments = [part for part in parts if isinstance(part, dict)]
+    classes = [part for part in parts if callable(part)]
+    if len(classes) != 1 or len(names) > 1 or len(arguments) > 1 or len(parts) > 3:
+        raise ConfigError(
+            f"make_layer_stack.layers has the item {item!r}; an item is a layer class, or a tuple "
+            "of a layer class, a name and a dict of arguments."
+        )
+    return classes[0], (names or [None])[0], (arguments or [{}])[0]

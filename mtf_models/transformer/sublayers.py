@@ -1,0 +1,86 @@
+"""What a stack does around its layers: norms, dropout, residual connections, masks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import mtf_models.mesh as mtf
+from mtf_models.configurable import configurable
+from mtf_models.layers.normalization import rms_norm
+from mtf_models.mesh import Tensor
+from mtf_models.transformer.context import Context
+
+if TYPE_CHECKING:
+    from mtf_models.transformer.stack import LayerStack
+
+_MODULE = "mesh_tensorflow.transformer.transformer"
+
+
+@configurable(module=_MODULE)
+def sublayer_call_layer(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
+    """Calls the layer on `x`, padding set to zero."""
+    x = sublayer_mask_padding(x, layer_stack, context)
+    with mtf.variable_scope(type(context.layer).__name__):
+        return context.layer.call(context, x)
+
+
+@configurable(module=_MODULE)
+def sublayer_mask_padding(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
+    """Sets padding to zero."""
+    mask = context.nonpadding
+    return x if mask is None else mtf.multiply(x, mask, output_shape=x.shape)
+
+
+@configurable(module=_MODULE)
+def sublayer_rms_norm(
+    x: Tensor,
+    layer_stack: LayerStack,
+    context: Context,
+    epsilon: float = 1e-6,
+    name: str = "rms_norm",
+) -> Tensor:
+    """See `layers.normalization.rms_norm`, over d_model."""
+    return rms_norm(x, context.d_model, context.variable_dtype, epsilon, name)
+
+
+@configurable(module=_MODULE)
+def sublayer_legacy_rms_norm(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
+    """`sublayer_rms_norm` under the name that T5 1.0's checkpoints use inside a stack."""
+    return sublayer_rms_norm(x, layer_stack, context, name="layer_norm")
+
+
+@configurable(module=_MODULE)
+def sublayer_legacy_final_rms_norm(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
+    """`sublayer_rms_norm` under the name that T5 1.0's checkpoints use at the end of a stack."""
+    return sublayer_rms_norm(x, layer_stack, context, name="final_layer_norm")
+
+
+@configurable(module=_MODULE)
+def sublayer_residual(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
+    """Adds the layer's input."""
+    return x + context.layer_input
+
+
+@configurable(module=_MODULE)
+def sublayer_dropout(
+    x: Tensor, layer_stack: LayerStack, context: Context, dropout_rate: float = 0.0
+) -> Tensor:
+    """Drops units, the same at every position."""
+    noise_shape = x.shape - context.length_dim
+    return mtf.dropout(x, context.is_training, rate=dropout_rate, noise_shape=noise_shape)
+
+
+@configurable(module=_MODULE)
+def sublayer_legacy_dropout(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
+    """`sublayer_dropout` at the rate of the stack."""
+    return sublayer_dropout(x, layer_stack, context, dropout_rate=layer_stack.dropout_rate)
+
+
+LEGACY_INITIAL = [sublayer_legacy_dropout]
+LEGACY_PER_LAYER = [
+    sublayer_legacy_rms_norm,
+    sublayer_call_layer,
+    sublayer_legacy_dropout,
+    sublayer_residual,
+]
+LEGACY_FINAL = [sublayer_legacy_final_rms_norm, sublayer_legacy_dropout]

@@ -1,0 +1,225 @@
+"""One stack with its vocabulary: a language model, an encoder or a decoder."""
+
+from __future__ import annotations
+
+import mtf_models.mesh as mtf
+from mtf_models.configurable import REQUIRED, configurable
+from mtf_models.errors import ConfigError
+from mtf_models.layers.loss import softmax_cross_entropy
+from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
+from mtf_models.mesh.initializers import random_normal
+from mtf_models.transformer.context import Context
+from mtf_models.transformer.embedding import Embedding
+from mtf_models.transformer.output import DecodeResult, ModelOutput
+from mtf_models.transformer.positions import sinusoid_positions
+from mtf_models.transformer.sequences import Features, Sequence, autoregressive_inputs
+from mtf_models.transformer.stack import LayerStack
+from mtf_models.transformer.stepwise import decode_stepwise
+from mtf_models.transformer.vocab import Vocab, untied_logits
+
+
+@configurable(module="mesh_tensorflow.transformer.transformer")
+class Unitransformer:
+    """A stack between an embedding of ids and, if it has an output vocabulary, logits.
+
+    Args:
+        layer_stack: the layers.
+        d_model: the width of the residual stream.
+        input_vocab_size: how many ids there are.
+        output_vocab_size: how many classes; None for an encoder, which gives hidden states.
+        autoregressive: whether a position sees only itself and those before it.
+        max_length: rows of a learned positional embedding.
+        shared_embedding_and_softmax_weights: whether logits use the embedding's table.
+        label_smoothing: the part of the target distribution that is spread over all classes.
+        z_loss: weight of the squared log partition function, in training.
+        name: the variable scope.
+        vocab_divisor: vocabularies are rounded up to a multiple.
+        positional_embedding: whether positions are embedded and added to the ids' embeddings.
+        sinusoid_positional_embedding: whether by sinusoids, instead of a learned table.
+        loss_denominator: what the summed loss is divided by; by default the number of positions of
+            the targets, padding included.
+        token_dropout_rate: the part of the input ids that is set to padding in training.
+        pad_vocab: whether vocabularies are also rounded up until they divide over the mesh, the
+            added entries masked everywhere.
+    """
+
+    def __init__(
+        self,
+        layer_stack: LayerStack,
+        d_model: int = 1024,
+        input_vocab_size: int = REQUIRED,
+        output_vocab_size: int | None = REQUIRED,
+        autoregressive: bool = REQUIRED,
+        max_length: int = REQUIRED,
+        shared_embedding_and_softmax_weights: bool = False,
+        label_smoothing: float = 0.0,
+        z_loss: float = 1e-4,
+        name: str = "transformer",
+        vocab_divisor: int = 128,
+        positional_embedding: bool = True,
+        sinusoid_positional_embedding: bool = False,
+        loss_denominator: float | None = None,
+        token_dropout_rate: float = 0.0,
+        pad_vocab: bool = False,
+    ) -> None:
+        if shared_embedding_and_softmax_weights and output_vocab_size not in (
+            None,
+            input_vocab_size,
+        ):
+            raise ConfigError(
+                f"{name}: the embedding has {input_vocab_size} ids and the logits "
+                f"{output_vocab_size} classes, so they cannot share weights; set "
+                "Unitransformer.shared_embedding_and_softmax_weights = False."
+            )
+        self.layer_stack = layer_stack
+        self.d_model = Dimension("d_model", d_model)
+        self.input_vocab_size = input_vocab_size
+        self.output_vocab_size = output_vocab_size
+        self.autoregressive = autoregressive
+        self.max_length = max_length
+        self.tied = shared_embedding_and_softmax_weights
+        self.label_smoothing = label_smoothing
+        self.z_loss = z_loss
+        self.name = name
+        self.vocab_divisor = vocab_divisor
+        self.sinusoid = sinusoid_positional_embedding
+        self.learned_positions = positional_embedding and not self.sinusoid
+        self.loss_denominator = loss_denominator
+        self.token_dropout_rate = token_dropout_rate
+        self.pad_vocab = pad_vocab
+
+    feature_names = ("targets",)
+
+    def call(
+        self,
+        features: Features,
+        mode: str,
+        variable_dtype: VariableDType,
+        num_microbatches: int = 1,
+    ) -> ModelOutput:
+        """As a language model: predicts every target from those before it.
+
+        Args:
+            features: "targets" [batch, length], and its packing.
+            mode: "train" or "eval".
+            variable_dtype: dtypes of the variables.
+            num_microbatches: of how many micro-batches this is one.
+        """
+        targets = Sequence.of(features, "targets")
+        inputs = autoregressive_inputs(targets.ids, targets.segmentation)
+        embedding = self.embedding(targets.ids.mesh, variable_dtype)
+        context = self.context(targets, mode, variable_dtype)
+        context.sequence_id = targets.segmentation
+        hidden = self.hidden(context, inputs, embedding, targets.position)
+        return self.output(context, hidden, embedding, targets.ids, num_microbatches)
+
+    def decode(
+        self,
+        features: Features,
+        variable_dtype: VariableDType,
+        decode_length: int,
+    ) -> DecodeResult:
+        """Continues the prompts greedily.
+
+        Args:
+            features: "inputs" [batch, length], the prompts, 0 after their ends.
+            variable_dtype: dtypes of the variables.
+            decode_length: how many positions are added to the length of the prompts.
+        """
+        prompt = mtf.pad(features["inputs"], [0, decode_length], "length")
+        embedding = self.embedding(prompt.mesh, variable_dtype)
+        return decode_stepwise(self, embedding, variable_dtype, prompt)
+
+    def vocab(self, mesh: Mesh, size: int) -> Vocab:
+        """A vocabulary of `size` real entries as this model lays it out."""
+        return Vocab.of_size(size, self.vocab_divisor, mesh, self.pad_vocab)
+
+    def embedding(self, mesh: Mesh, variable_dtype: VariableDType) -> Embedding:
+        """The embedding of this stack's own scope."""
+        with mtf.variable_scope(self.name):
+            return Embedding.make(self, mesh, variable_dtype)
+
+    def positions(self, mesh: Mesh, variable_dtype: VariableDType) -> Tensor | None:
+        """[max_length, d_model]: a variable of the current scope, sinusoids, or None."""
+        length = Dimension("length", self.max_length)
+        if self.sinusoid:
+            table = sinusoid_positions(mesh, length, self.d_model)
+            return mtf.cast(table, variable_dtype.activation)
+        if not self.learned_positions:
+            return None
+        shape = Shape([length, self.d_model])
+        return mtf.get_variable(
+            mesh, "positional_embedding", shape, variable_dtype, random_normal()
+        )
+
+    def context(self, sequence: Sequence, mode: str, variable_dtype: VariableDType) -> Context:
+        """The context of a whole sequence."""
+        length = sequence.length_dim
+        mesh = sequence.ids.mesh
+        return Context(
+            mesh=mesh,
+            mode=mode,
+            variable_dtype=variable_dtype,
+            length_dim=length,
+            memory_length_dim=Dimension("memory_length", length.size),
+            d_model=self.d_model,
+            position=mtf.mtf_range(mesh, length),
+            autoregressive=self.autoregressive,
+            sequence_id=sequence.sequence_id,
+        )
+
+    def hidden(
+        self, context: Context, ids: Tensor, embedding: Embedding, position: Tensor | None = None
+    ) -> Tensor:
+        """[batch, length] ids to [batch, length, d_model], through the stack.
+
+        Args:
+            context: of the call.
+            ids: what is read.
+            embedding: of ids and positions.
+            position: of each id, where rows are packed; by default the context's.
+        """
+        ids = mtf.dropout(ids, context.is_training, rate=self.token_dropout_rate)
+        x = embedding.embed(ids, context.position if position is None else position)
+        with mtf.variable_scope(self.name):
+            return self.layer_stack.call(context, x)
+
+    def logits(self, context: Context, hidden: Tensor, embedding: Embedding) -> Tensor:
+        """[..., d_model] to [..., vocab]."""
+        vocab = self.vocab(hidden.mesh, self.output_vocab_size)
+        if self.tied:
+            logits = embedding.ids.hidden_to_logits(hidden)
+        else:
+            with mtf.variable_scope(self.name):
+                logits = untied_logits(hidden, vocab, self.d_model, context.variable_dtype)
+        return vocab.mask_padding(logits)
+
+    def output(
+        self,
+        context: Context,
+        hidden: Tensor,
+        embedding: Embedding,
+        targets: Tensor,
+        num_microbatches: int,
+    ) -> ModelOutput:
+        """Logits and losses of hidden states.
+
+        The cross entropy counts targets above 0; it is divided by all positions.
+        """
+        logits = self.logits(context, hidden, embedding)
+        vocab = self.vocab(logits.mesh, self.output_vocab_size)
+        losses = softmax_cross_entropy(
+            logits,
+            targets,
+            vocab.dim,
+            z_loss=self.z_loss if context.is_training else 0.0,
+            label_smoothing=self.label_smoothing,
+            classes=vocab.classes,
+        )
+        weights = mtf.to_float(mtf.greater(targets, 0))
+        denominator = self.loss_denominator or targets.size * num_microbatches
+        cross_entropy = mtf.reduce_sum(losses * weights) / float(denominator)
+        total = mtf.add_n([cross_entropy, *context.losses])
+        parts = {"cross_entropy": cross_entropy}
+        parts |= {f"auxiliary_{i}": loss for i, loss in enumerate(context.losses)}
+        return ModelOutput(logits, total, parts)

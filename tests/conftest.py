@@ -1,0 +1,29 @@
+"""What every test stands on: eight virtual CPU devices and the original's recorded numbers."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest
+import tensorflow as tf
+
+VIRTUAL_CPUS = 8
+
+# Their number is fixed at TensorFlow's first touch of a device, hence here and not in a fixture.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0],
+    [tf.config.LogicalDeviceConfiguration()] * VIRTUAL_CPUS,
+)
+
+
+@pytest.fixture(scope="session")
+def fixtures_dir() -> Path:
+    """The folder of what was recorded by running the original package."""
+    return Path(__file__).parent / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return Path(__file__).parents[1]
