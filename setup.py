@@ -15,6 +15,7 @@ VERSION = re.search(
 # asked for directly, are laid over the nightly files; `mtf doctor` checks that they were.
 DEPENDENCIES = [
     "gin-config>=0.5.0",
+    "importlib_resources>=5.0",  # imported by tensorflow-datasets, which does not ask for it
     "numpy>=2.0",
     "packaging>=24.0",
     "sentencepiece>=0.2.0",

@@ -15,6 +15,7 @@ _HOMES = {
     "Trainer": "mtf_models.runtime.trainer",
     "build_model": "mtf_models.runtime.build",
     "load_model": "mtf_models.runtime.build",
+    "serialize_training_step": "mtf_models.optimize.microbatch",
 }
 _LANGUAGE = "mtf_models.mesh"
 

@@ -10,7 +10,22 @@ Options = TypeVar("Options")
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, *, model_dir_required: bool) -> None:
-    """Adds what every command that builds a model can be told (`ModelOptions`)."""
+    """Adds what every command that runs a model can be told (`ModelOptions`)."""
+    add_config_arguments(parser)
+    run = parser.add_argument_group("run")
+    run.add_argument(
+        "--model_dir", required=model_dir_required, metavar="DIR", help="the run folder"
+    )
+    run.add_argument(
+        "--data_dir",
+        metavar="DIR",
+        help="where prepared data are kept (default: $TFDS_DATA_DIR, else the user's cache)",
+    )
+    run.add_argument("--batch_size", type=positive, metavar="N", help="sequences in a batch")
+
+
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds what every command that reads a config can be told (`ConfigOptions`)."""
     config = parser.add_argument_group("config")
     config.add_argument(
         "--gin_file",
@@ -31,23 +46,6 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, model_dir_required: 
         metavar="MODULE",
         help="Python module that registers tasks or layers (repeatable)",
     )
-    run = parser.add_argument_group("run")
-    run.add_argument(
-        "--model_dir", required=model_dir_required, metavar="DIR", help="the run folder"
-    )
-    run.add_argument(
-        "--data_dir",
-        metavar="DIR",
-        help="where prepared data are kept (default: $TFDS_DATA_DIR, else the user's cache)",
-    )
-    run.add_argument("--batch_size", type=positive, metavar="N", help="sequences in a batch")
-    run.add_argument(
-        "--seed", type=not_negative, metavar="N", help="of initial values, data order and dropout"
-    )
-    _add_mesh_arguments(parser)
-
-
-def _add_mesh_arguments(parser: argparse.ArgumentParser) -> None:
     mesh = parser.add_argument_group("mesh")
     mesh.add_argument("--mesh", metavar="AXES", help='axes and sizes, such as "batch:2;model:4"')
     mesh.add_argument(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from mtf_models.cli.arguments import add_model_arguments, options_from, positive
+from mtf_models.cli.arguments import (
+    add_model_arguments,
+    not_negative,
+    options_from,
+    positive,
+)
 from mtf_models.cli.start import start_tensorflow
 from mtf_models.runtime.options import BenchOptions
 
@@ -15,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser, model_dir_required=False)
     measurement = parser.add_argument_group("measurement")
     measurement.add_argument("--steps", type=positive, metavar="N", help="how many steps are timed")
+    measurement.add_argument(
+        "--seed", type=not_negative, metavar="N", help="of initial values and dropout"
+    )
     measurement.add_argument("--json", metavar="FILE", help="write the measurements to this file")
 
 

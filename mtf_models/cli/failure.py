@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import sys
 import traceback
 
 from mtf_models.errors import MtfError
+from mtf_models.runtime.stop import Stopped
 
 RUN_FAILED = 1
-INTERRUPTED = 130
+ENDED_BY_SIGNAL = 128
+
+# What gin adds to the message of an error that passes through it.
+_GIN_TRAIL = re.compile(r"\n  In call to configurable .*")
 
 
 def report(error: BaseException, *, debug: bool = False) -> int:
@@ -30,15 +36,16 @@ def report(error: BaseException, *, debug: bool = False) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return RUN_FAILED
     if isinstance(error, KeyboardInterrupt):
-        print("mtf: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        number = error.number if isinstance(error, Stopped) else signal.SIGINT
+        print(f"mtf: {str(error) or 'interrupted'}", file=sys.stderr)
+        return ENDED_BY_SIGNAL + number
     print(f"mtf: error: {_paragraph(error)}", file=sys.stderr)
     return error.exit_status if isinstance(error, MtfError) else RUN_FAILED
 
 
 def _paragraph(error: BaseException) -> str:
     if isinstance(error, MtfError):
-        return str(error)
+        return _GIN_TRAIL.sub("", str(error))
     if isinstance(error, OSError) and error.strerror:
         return ": ".join([error.strerror, *map(str, filter(None, (error.filename,)))])
     first_line = str(error).strip().partition("\n")[0]

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import argparse
 
+from mtf_models.cli.arguments import add_config_arguments, options_from
 from mtf_models.cli.start import start_tensorflow
+from mtf_models.runtime.options import InspectOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
-    parser.add_argument("path", metavar="PATH", help="run folder, or prefix of a checkpoint")
+    parser.add_argument(
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="run folder, or prefix of a checkpoint; or none, and the config of --gin_file",
+    )
+    add_config_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Shows the folder, and returns the exit status."""
+    """Shows what the folder or config holds, and returns the exit status."""
+    options = options_from(args, InspectOptions)
     start_tensorflow()
     from mtf_models.runtime import inspect_folder
 
-    inspect_folder.run(args.path)
+    inspect_folder.run(options)
     return 0

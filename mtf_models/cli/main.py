@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from mtf_models import __version__
+from mtf_models.cli.log import log_lines
 from mtf_models.cli.parser import CommandParser, with_underscores
 from mtf_models.errors import did_you_mean
 
@@ -15,7 +16,7 @@ COMMANDS = {
     "train": "train a model, or go on training it",
     "eval": "measure a trained model on a split of its tasks",
     "infer": "decode a file of inputs with a trained model",
-    "inspect": "show what a run folder or checkpoint holds",
+    "inspect": "show the variables of a run folder, checkpoint or config",
     "bench": "measure speed on this machine",
     "doctor": "check the installation and this machine",
 }
@@ -75,7 +76,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """
     args = parse(sys.argv[1:] if words is None else words)
     try:
-        return args.run(args)
+        with log_lines():
+            return args.run(args)
     except (Exception, KeyboardInterrupt) as error:
         from mtf_models.cli.failure import report
 

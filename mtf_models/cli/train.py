@@ -17,10 +17,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--steps", type=positive, metavar="N", help="the step at which training ends"
     )
     training.add_argument(
+        "--seed", type=not_negative, metavar="N", help="of initial values, data order and dropout"
+    )
+    training.add_argument(
         "--eval_every",
         type=not_negative,
         metavar="N",
-        help="steps between evaluations; 0 for none",
+        help="steps between evaluations; 0 for the one at the end alone",
     )
     training.add_argument(
         "--save_every", type=positive, metavar="N", help="steps between checkpoints"

@@ -47,8 +47,6 @@ def greedy_decode(
 ) -> tuple[Tensor, Tensor]:
     """Takes the most likely token at each position, until every row has ended.
 
-    Position 0 is computed before the loop, which shows what caches there are.
-
     Args:
         step_function: gives the logits of one position.
         prompt: [batch, length] int32; its ids are kept, and decoding goes on after the last one.
@@ -59,52 +57,68 @@ def greedy_decode(
         ids [batch, length], zero after the end, and scores [batch], the log-probability of the
         decoded ids with the end.
     """
-    length = prompt.shape.get_dim_by_name("length")
-    batch = prompt.shape - length
-    mesh = prompt.mesh
-    positions = mtf.mtf_range(mesh, length)
-    prompt_length = mtf.reduce_sum(mtf.to_int32(mtf.not_equal(prompt, 0)), reduced_dim=length)
+    return _GreedyLoop(step_function, prompt, vocab_dim, eos_id).run()
 
-    def at(ids: Tensor, position: Tensor) -> Tensor:
-        here = mtf.equal(positions, position)
-        return mtf.reduce_sum(mtf.where(here, ids, 0, output_shape=ids.shape), output_shape=batch)
 
-    def advance(state: _State) -> _State:
-        logits, caches = step_function(at(state.ids, state.step - 1), state.step, state.caches)
-        logits = mtf.to_float(logits)
-        best = mtf.cast(mtf.argmax(logits, vocab_dim), prompt.dtype)
-        log_probability = mtf.reduce_max(logits, reduced_dim=vocab_dim) - mtf.reduce_logsumexp(
-            logits, vocab_dim
+class _GreedyLoop:
+    def __init__(
+        self, step_function: StepFunction, prompt: Tensor, vocab_dim: Dimension, eos_id: int
+    ) -> None:
+        self.step_function = step_function
+        self.prompt = prompt
+        self.vocab_dim = vocab_dim
+        self.eos_id = eos_id
+        self.length = prompt.shape.get_dim_by_name("length")
+        self.batch = prompt.shape - self.length
+        self.positions = mtf.mtf_range(prompt.mesh, self.length)
+        given = mtf.to_int32(mtf.not_equal(prompt, 0))
+        self.prompt_length = mtf.reduce_sum(given, reduced_dim=self.length)
+
+    def run(self) -> tuple[Tensor, Tensor]:
+        """Position 0 is computed before the loop, which shows what caches there are."""
+        mesh = self.prompt.mesh
+        start = mtf.constant(mesh, 0, dtype=self.positions.dtype)
+        finished = mtf.zeros(mesh, self.batch, self.positions.dtype)
+        first = self._advance(_State(start, self.prompt, mtf.zeros(mesh, self.batch), finished, {}))
+        final = mtf.while_loop(
+            lambda *tensors: self._goes_on(first.replaced(list(tensors))),
+            lambda *tensors: self._advance(first.replaced(list(tensors))).as_list(),
+            first.as_list(),
         )
-        prompted = mtf.less(state.step, prompt_length, output_shape=batch)
+        last = first.replaced(final)
+        return last.ids, last.scores
+
+    def _goes_on(self, state: _State) -> Tensor:
+        rows_left = mtf.reduce_sum(1 - state.finished)
+        return mtf.logical_and(mtf.less(state.step, self.length.size), mtf.greater(rows_left, 0))
+
+    def _advance(self, state: _State) -> _State:
+        previous = self._at(state.ids, state.step - 1)
+        logits, caches = self.step_function(previous, state.step, state.caches)
+        best, log_probability = self._most_likely(mtf.to_float(logits))
+        prompted = mtf.less(state.step, self.prompt_length, output_shape=self.batch)
         decoding = mtf.logical_and(mtf.logical_not(prompted), mtf.equal(state.finished, 0))
-        token = mtf.where(decoding, best, mtf.where(prompted, at(prompt, state.step), 0))
-        ended = mtf.logical_and(decoding, mtf.equal(token, eos_id))
-        here = mtf.equal(positions, state.step)
+        otherwise = mtf.where(prompted, self._at(self.prompt, state.step), 0)
+        token = mtf.where(decoding, best, otherwise)
+        ended = mtf.logical_and(decoding, mtf.equal(token, self.eos_id))
+        here = mtf.equal(self.positions, state.step)
         return _State(
             step=state.step + 1,
-            ids=mtf.where(here, token, state.ids, output_shape=prompt.shape),
+            ids=mtf.where(here, token, state.ids, output_shape=self.prompt.shape),
             scores=state.scores + mtf.where(decoding, log_probability, 0.0),
             finished=mtf.maximum(state.finished, mtf.to_int32(ended)),
             caches=caches,
         )
 
-    def unfinished(*tensors: Tensor) -> Tensor:
-        rows_left = mtf.reduce_sum(1 - tensors[3])
-        return mtf.logical_and(mtf.less(tensors[0], length.size), mtf.greater(rows_left, 0))
+    def _most_likely(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The best id of each row, and its log-probability."""
+        highest, index = mtf.top_1(logits, self.vocab_dim)
+        log_probability = highest - mtf.reduce_logsumexp(logits, self.vocab_dim)
+        return mtf.cast(index, self.prompt.dtype), log_probability
 
-    first = advance(
-        _State(
-            mtf.constant(mesh, 0, dtype=positions.dtype),
-            prompt,
-            mtf.zeros(mesh, batch),
-            mtf.zeros(mesh, batch, dtype=positions.dtype),
-            {},
+    def _at(self, ids: Tensor, position: Tensor) -> Tensor:
+        """[batch, length] ids at one position; 0 before the first."""
+        here = mtf.equal(self.positions, position)
+        return mtf.reduce_sum(
+            mtf.where(here, ids, 0, output_shape=ids.shape), output_shape=self.batch
         )
-    )
-    final = mtf.while_loop(
-        unfinished,
-        lambda *tensors: advance(first.replaced(list(tensors))).as_list(),
-        first.as_list(),
-    )
-    return final[1], final[2]

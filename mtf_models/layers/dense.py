@@ -5,12 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import mtf_models.mesh as mtf
-from mtf_models.errors import ConfigError
+from mtf_models.errors import ConfigError, did_you_mean
 from mtf_models.layers.initialization import VarianceScalingInitializer
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import Initializer, zeros
 
 Activation = str | Callable[[Tensor], Tensor]
+
+ACTIVATIONS = (
+    "abs",
+    "cos",
+    "elu",
+    "exp",
+    "gelu",
+    "identity",
+    "leaky_relu",
+    "linear",
+    "relu",
+    "selu",
+    "sigmoid",
+    "sin",
+    "softplus",
+    "square",
+    "squared_relu",
+    "swish",
+    "tanh",
+)
+"""The operations that an activation may name."""
 
 
 def dense(
@@ -97,15 +118,14 @@ def activation_function(activation: Activation | None) -> Callable[[Tensor], Ten
     """The operation that an activation names.
 
     Raises:
-        ConfigError: if no operation has this name.
+        ConfigError: if it names none of `ACTIVATIONS`, with the nearest.
     """
     if activation is None:
         return mtf.linear
     if callable(activation):
         return activation
-    found = getattr(mtf, activation, None) if activation in mtf.__all__ else None
-    if found is None:
+    if activation not in ACTIVATIONS:
         raise ConfigError(
-            f'No activation is called {activation!r}; write for example "relu", "gelu" or "linear".'
+            f"No activation is called {activation!r}{did_you_mean(str(activation), ACTIVATIONS)}"
         )
-    return found
+    return getattr(mtf, activation)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make, operation
 
 
@@ -26,6 +27,9 @@ def while_loop(
 
     Returns:
         The last state.
+
+    Raises:
+        ShapeError: if a tensor of the next state has other dimensions.
     """
     mesh, shapes = inputs[0].mesh, [x.shape for x in inputs]
 
@@ -34,7 +38,7 @@ def while_loop(
 
     def body(*values: tf.Tensor) -> list[tf.Tensor]:
         state = body_fn(*named(values))
-        return [make(mesh, x.value, shape).value for x, shape in zip(state, shapes, strict=True)]
+        return [transpose(x, shape).value for x, shape in zip(state, shapes, strict=True)]
 
     final = tf.while_loop(
         lambda *values: cond_fn(*named(values)).value,

@@ -63,7 +63,7 @@ def choose(count: int, names: list[str] | None = None) -> list[str]:
         DeviceError: if a named device is absent, or there are too few.
     """
     if names is not None:
-        return _check_named(count, [_short(name) for name in names])
+        return check_named(count, names)
     for kind in ("TPU", "GPU"):
         found = tf.config.list_logical_devices(kind)
         if found:
@@ -72,11 +72,18 @@ def choose(count: int, names: list[str] | None = None) -> list[str]:
     return _first(count, "CPU", len(tf.config.list_logical_devices("CPU")))
 
 
-def check_named(names: list[str]) -> None:
-    """Refuses device names that this machine does not have.
+def check_named(count: int, names: list[str]) -> list[str]:
+    """Refuses device names that this machine does not have, that occur twice, or are too few.
+
+    Args:
+        count: how many devices the mesh has.
+        names: device names such as "GPU:0" or "CPU:3".
+
+    Returns:
+        The names, written as "GPU:0".
 
     Raises:
-        DeviceError: listing the absent ones and what there is.
+        DeviceError: listing the absent or repeated ones, and what there is.
     """
     shorts = [_short(name) for name in names]
     highest = max([int(s.split(":")[1]) for s in shorts if s.startswith("CPU")], default=-1)
@@ -88,16 +95,13 @@ def check_named(names: list[str]) -> None:
             f"No such device: {', '.join(absent)}. This machine has {', '.join(present)}. "
             "Name devices that are there, or leave the choice to the mesh."
         )
-
-
-def _check_named(count: int, names: list[str]) -> list[str]:
-    check_named(names)
-    if len(names) != count:
+    # TensorFlow would wait without end for a device that has two parts of one mesh.
+    if len(set(shorts)) != count or len(shorts) != count:
         raise DeviceError(
-            f"The mesh has {count} devices and {len(names)} are named ({', '.join(names)}). "
-            "Name one device for each part of the mesh."
+            f"A mesh of {count} devices needs the names of {count} different ones; found "
+            f"{', '.join(shorts)}. Name one device for each part of the mesh."
         )
-    return names
+    return shorts
 
 
 def _first(count: int, kind: str, present: int) -> list[str]:

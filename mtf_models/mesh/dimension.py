@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -34,7 +36,8 @@ def convert_to_dimension(value: DimensionLike | None) -> Dimension | None:
     if value is None or isinstance(value, Dimension):
         return value
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
-        return Dimension(value[0], int(value[1]))
+        with contextlib.suppress(TypeError):
+            return Dimension(value[0], operator.index(value[1]))
     raise ShapeError(f"Not a dimension: {value!r}. Give a Dimension or a (name, size) pair.")
 
 

@@ -101,13 +101,16 @@ def binary_shape(a: Shape, b: Shape) -> Shape:
 def _binary(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., Tensor]:
     def apply(a: Operand, b: Operand, output_shape: ShapeLike | None = None) -> Tensor:
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
-            return _with_scalar(function, a, b)
+            x = _with_scalar(function, a, b)
+            return x if output_shape is None else broadcast(x, output_shape)
         _check_dtypes(name, a, b)
-        shape = convert_to_shape(output_shape) or binary_shape(a.shape, b.shape)
-        value = function(broadcast_value(a, shape), broadcast_value(b, shape))
-        # Where neither operand has an output dimension the value is still of size 1 there.
-        value = tf.broadcast_to(value, shape.to_integer_list) if output_shape else value
-        return make(a.mesh, value, shape)
+        if output_shape is None:
+            shape = binary_shape(a.shape, b.shape)
+        else:
+            shape = convert_to_shape(output_shape)
+        found = Shape([d for d in shape if d in a.shape or d in b.shape])
+        value = function(broadcast_value(a, found), broadcast_value(b, found))
+        return broadcast(make(a.mesh, value, found), shape)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"""Computes `{name}` of two tensors, or of a tensor and a Python scalar.
@@ -124,10 +127,19 @@ def _binary(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., Tens
     return operation(apply)
 
 
+def _quotient(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    if a.dtype.is_integer:
+        raise ShapeError(
+            f"A quotient of {a.dtype.name} is no whole number; cast the operands (mtf.to_float) or "
+            "take mtf.floordiv."
+        )
+    return tf.divide(a, b)
+
+
 add = _binary("add", tf.add)
 sub = _binary("sub", tf.subtract)
 multiply = _binary("multiply", tf.multiply)
-divide = _binary("divide", tf.divide)
+divide = _binary("divide", _quotient)
 floordiv = _binary("floordiv", tf.math.floordiv)
 mod = _binary("mod", tf.math.floormod)
 pow = _binary("pow", tf.pow)
@@ -179,7 +191,7 @@ def constant(
     mesh: Mesh, value: Scalar, shape: ShapeLike = (), dtype: tf.DType = tf.float32
 ) -> Tensor:
     """A tensor filled with one number."""
-    scalar = import_tf_tensor(mesh, tf.constant(value, dtype), Shape())
+    scalar = import_tf_tensor(mesh, tf.cast(value, dtype), Shape())
     return broadcast(scalar, convert_to_shape(shape))
 
 
@@ -216,6 +228,12 @@ def _with_scalar(function: Callable[..., tf.Tensor], a: Operand, b: Operand) -> 
 
 
 def _scalar(value: Any, dtype: tf.DType) -> tf.Tensor:
+    sizes = list(value.shape) if tf.is_tensor(value) else list(np.shape(value))
+    if sizes:
+        raise ShapeError(
+            f"A value of shape {sizes} has no dimension names; only scalars can do without. Name "
+            "its axes with mtf.import_tf_tensor(mesh, value, shape)."
+        )
     if tf.is_tensor(value):
         return tf.cast(value, dtype)
     if dtype.is_integer and not float(value).is_integer():

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from mtf_models.mesh import random as mesh_random
 from mtf_models.mesh import scopes
+from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make
 from mtf_models.mesh.variable import recording_uses, substituting
 
@@ -45,7 +46,7 @@ def custom_gradient(
     Args:
         function: takes the inputs, returns one tensor.
         gradient_function: takes the inputs, the output and its gradient, and returns a gradient
-            for each input.
+            for each input, with the input's dimensions.
         inputs: everything that derivatives are wanted of.
     """
     mesh = inputs[0].mesh
@@ -60,7 +61,7 @@ def custom_gradient(
         def backward(dy: tf.Tensor) -> list[tf.Tensor]:
             with mesh.running("custom_gradient"):
                 grads = gradient_function(*named, output, make(mesh, dy, output.shape))
-                return [g.value for g in grads]
+                return [transpose(g, x.shape).value for g, x in zip(grads, inputs, strict=True)]
 
         return output.value, backward
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from mtf_models.errors import ShapeError
-from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
+from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make, operation, settle
@@ -35,9 +35,13 @@ def one_hot(
         on_value: at the index.
         off_value: elsewhere.
         dtype: of the result.
+
+    Raises:
+        ShapeError: if the indices are not integers.
     """
-    positions = tf.range(output_dim.size, dtype=indices.dtype)
-    hit = tf.equal(tf.expand_dims(indices.value, -1), positions)
+    places = _whole_numbers(indices, "one_hot")
+    positions = tf.range(output_dim.size, dtype=places.dtype)
+    hit = tf.equal(tf.expand_dims(places, -1), positions)
     value = tf.where(hit, tf.constant(on_value, dtype), tf.constant(off_value, dtype))
     return make(indices.mesh, value, indices.shape + output_dim)
 
@@ -55,7 +59,7 @@ def gather(
         output_shape: by default `weights` with `dim` replaced by the dimensions of `indices`.
 
     Raises:
-        ShapeError: if the two share a dimension, or `dim` is absent.
+        ShapeError: if the two share a dimension, `dim` is absent, or the indices are not integers.
     """
     axis = weights.shape.axis(dim)
     shared = [d for d in indices.shape if weights.shape.has(d.name) and d.name != dim.name]
@@ -63,15 +67,16 @@ def gather(
         raise ShapeError(
             f"gather from {weights.shape} at {indices.shape}: both have {Shape(shared)}; rename it."
         )
-    safe = tf.clip_by_value(indices.value, 0, dim.size - 1)
+    places = _whole_numbers(indices, "gather")
+    safe = tf.clip_by_value(places, 0, dim.size - 1)
     found = tf.gather(weights.value, safe, axis=axis)
-    inside = tf.equal(safe, indices.value)
+    inside = tf.equal(safe, places)
     for _ in range(weights.shape.ndims - axis - 1):
         inside = tf.expand_dims(inside, -1)
     value = tf.where(inside, found, tf.zeros([], found.dtype))
     dims = weights.shape.dims
     result = make(weights.mesh, value, Shape(dims[:axis] + indices.shape.dims + dims[axis + 1 :]))
-    return transpose(result, convert_to_shape(output_shape) or result.shape)
+    return result if output_shape is None else transpose(result, output_shape)
 
 
 @operation
@@ -121,6 +126,17 @@ def shift(x: Tensor, offset: int, dim: Dimension, wrap: bool) -> Tensor:
     if not wrap:
         moved, left = (moved, tf.zeros_like(left)) if step > 0 else (tf.zeros_like(moved), left)
     return settle(x.mesh, tf.concat([left, moved], axis), x.shape, [dim])
+
+
+def _whole_numbers(indices: Tensor, operation_name: str) -> tf.Tensor:
+    """The values of indices, in a dtype that TensorFlow indexes by."""
+    if not indices.dtype.is_integer:
+        raise ShapeError(
+            f"mtf.{operation_name} takes integer indices, not {indices.dtype.name} "
+            f"{indices.shape}; cast them (mtf.to_int32)."
+        )
+    indexed_by = (tf.int32, tf.int64)
+    return indices.value if indices.dtype in indexed_by else tf.cast(indices.value, tf.int64)
 
 
 def _cut(value: tf.Tensor, axis: int, at: int, size: int) -> tuple[tf.Tensor, tf.Tensor]:

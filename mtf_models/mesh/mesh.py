@@ -36,7 +36,7 @@ class Mesh:
 
     Raises:
         LayoutError: if a dimension is sent to two axes, or a text cannot be read.
-        DeviceError: if a named device is absent.
+        DeviceError: if a named device is absent or occurs twice, or their number is wrong.
     """
 
     def __init__(
@@ -49,13 +49,16 @@ class Mesh:
             self.shape = Shape(shape)
         except ShapeError as error:
             raise LayoutError(f"Cannot read the mesh. {error}") from None
+        empty = [str(axis) for axis in self.shape if axis.size < 1]
+        if empty:
+            raise LayoutError(f"Mesh axes of no devices: {', '.join(empty)}. A size is at least 1.")
         self.rules = LayoutRules(layout)
         self.axes: dict[str, int] = {d.name: d.size for d in self.shape}
         self._named_devices = devices
         self._engine: Engine | None = None
         self._layouts: dict[tuple[Shape, frozenset[Dimension]], Layout] = {}
         if devices is not None:
-            device_list.check_named(devices)
+            device_list.check_named(self.size, devices)
 
     @property
     def size(self) -> int:

@@ -70,8 +70,8 @@ def current_stream() -> RandomStream | None:
 def random_uniform(
     mesh: Mesh,
     shape: ShapeLike,
-    minval: float = 0.0,
-    maxval: float = 1.0,
+    minval: float = 0,
+    maxval: float = 1,
     dtype: tf.DType = tf.float32,
 ) -> Tensor:
     """Uniform numbers in [minval, maxval).
@@ -126,15 +126,20 @@ def dropout(
         noise_shape: the dimensions along which the choice differs; by default all.
 
     Raises:
-        ShapeError: if not exactly one of `keep_prob` and `rate` is given.
+        ShapeError: if not exactly one of `keep_prob` and `rate` is given, not all or none would
+            be kept, or `noise_shape` has a dimension that `x` lacks.
     """
     if (keep_prob is None) == (rate is None):
         raise ShapeError("Give mtf.dropout either keep_prob or rate.")
     keep = keep_prob if keep_prob is not None else 1.0 - rate
+    if not 0.0 < keep <= 1.0:
+        raise ShapeError(f"mtf.dropout cannot keep a part of {keep}; it must be over 0, at most 1.")
     if not is_training or keep >= 1.0:
         return x
     shape = x.shape if noise_shape is None else convert_to_shape(noise_shape)
-    shape = Shape([d for d in x.shape if d in shape])
+    foreign = [d for d in shape if d not in x.shape]
+    if foreign:
+        raise ShapeError(f"The noise_shape of dropout on {x.shape} has {Shape(foreign)} besides.")
     kept = random_uniform(x.mesh, shape) < keep
     mask = cast(kept, x.dtype)
     return multiply(x, mask if x.dtype.is_integer else mask * (1.0 / keep), output_shape=x.shape)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from mtf_models.errors import ShapeError
 from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
+from mtf_models.mesh.elementwise import exp, log, maximum, stop_gradient
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make, operation
 
@@ -42,8 +43,16 @@ def _reduction(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., T
     return operation(apply)
 
 
+def _mean(value: tf.Tensor, axes: list[int]) -> tf.Tensor:
+    if value.dtype.is_integer:
+        raise ShapeError(
+            f"The mean of {value.dtype.name} is no whole number; cast the tensor (mtf.to_float)."
+        )
+    return tf.reduce_mean(value, axes)
+
+
 reduce_sum = _reduction("reduce_sum", tf.reduce_sum)
-reduce_mean = _reduction("reduce_mean", tf.reduce_mean)
+reduce_mean = _reduction("reduce_mean", _mean)
 reduce_max = _reduction("reduce_max", tf.reduce_max)
 reduce_min = _reduction("reduce_min", tf.reduce_min)
 reduce_all = _reduction("reduce_all", tf.reduce_all)
@@ -77,12 +86,13 @@ def reduce_logsumexp(
         extra_logit: one more logit that takes part in the sum, a number or a tensor without
             `reduced_dim`.
     """
-    total = make(
-        x.mesh, tf.reduce_logsumexp(x.value, x.shape.axis(reduced_dim)), x.shape - reduced_dim
-    )
     if extra_logit is None:
-        return total
-    return total + _softplus(extra_logit - total)
+        value = tf.reduce_logsumexp(x.value, x.shape.axis(reduced_dim))
+        return make(x.mesh, value, x.shape - reduced_dim)
+    # Written out: where all of x is -inf, the logarithm of its own sum would have no gradient.
+    peak = stop_gradient(maximum(reduce_max(x, reduced_dim=reduced_dim), extra_logit))
+    total = reduce_sum(exp(x - peak), reduced_dim=reduced_dim) + exp(extra_logit - peak)
+    return log(total) + peak
 
 
 @operation
@@ -90,8 +100,7 @@ def softmax(x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | Non
     """exp(x) over its sum along `reduced_dim`; an extra logit joins the sum only."""
     if extra_logit is None:
         return make(x.mesh, tf.nn.softmax(x.value, axis=x.shape.axis(reduced_dim)), x.shape)
-    value = tf.exp(log_softmax(x, reduced_dim, extra_logit).value)
-    return make(x.mesh, value, x.shape)
+    return exp(log_softmax(x, reduced_dim, extra_logit))
 
 
 @operation
@@ -112,7 +121,3 @@ def argmax(x: Tensor, reduced_dim: Dimension) -> Tensor:
 def top_1(x: Tensor, reduced_dim: Dimension) -> tuple[Tensor, Tensor]:
     """The largest element along a dimension, and its index."""
     return reduce_max(x, reduced_dim=reduced_dim), argmax(x, reduced_dim)
-
-
-def _softplus(x: Tensor) -> Tensor:
-    return make(x.mesh, tf.nn.softplus(x.value), x.shape)

@@ -73,7 +73,7 @@ def transpose(x: Tensor, shape: ShapeLike) -> Tensor:
 @operation
 def rename_dimension(x: Tensor, old_name: str, new_name: str) -> Tensor:
     """Gives a dimension another name; the tensor is laid out by the rules for the new one."""
-    return make(x.mesh, x.value, x.shape.rename_dimension(old_name, new_name))
+    return _renamed(x, x.shape.rename_dimension(old_name, new_name))
 
 
 @operation
@@ -99,7 +99,7 @@ def reshape(x: Tensor, shape: ShapeLike) -> Tensor:
         )
     mesh = x.mesh
     if x.shape.to_integer_list == shape.to_integer_list:
-        return make(mesh, x.value, shape)
+        return _renamed(x, shape)
     whole_before, whole_after = _dimensions_to_unsplit(x, shape)
     value = mesh.pin(x.value, x.shape, whole_before) if whole_before else x.value
     value = tf.reshape(value, shape.to_integer_list)
@@ -132,6 +132,13 @@ def replace_dimensions(
 def combined_dimension(dims: list[Dimension], name: str | None = None) -> Dimension:
     """One dimension of the size of all, called `name` or like the first."""
     return Dimension(name or dims[0].name, Shape(dims).size)
+
+
+def _renamed(x: Tensor, shape: Shape) -> Tensor:
+    """The value of `x` under other names of the same sizes, laid out by the rules for those."""
+    mesh = x.mesh
+    value = mesh.engine.move(x.value, mesh.layout(x.shape), mesh.layout(shape))
+    return Tensor(mesh, shape, value)
 
 
 def _as_list(dims: DimensionLike | list) -> list[Dimension]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from mtf_models.errors import ShapeError
-from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
+from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
 from mtf_models.mesh.mesh import Mesh
 
 Result = TypeVar("Result")
@@ -49,6 +49,9 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.numpy(), dtype=dtype)
 
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
     def __float__(self) -> float:
         return float(self.numpy())
 
@@ -57,6 +60,16 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"mtf.Tensor({self.shape}, {self.dtype.name})"
+
+
+def _refuse_conversion(value: Tensor, *_: Any, **__: Any) -> NoReturn:
+    raise ShapeError(
+        f"TensorFlow would take {value!r} for an array, without its names and gradient. Use the "
+        "operation of mtf, or say .value for the tensor on the mesh, .numpy() for the array."
+    )
+
+
+tf.register_tensor_conversion_function(Tensor, _refuse_conversion)
 
 
 def make(mesh: Mesh, value: tf.Tensor, shape: Shape) -> Tensor:
@@ -98,9 +111,13 @@ def import_tf_tensor(
         dtype: by default the value's own.
 
     Raises:
-        ShapeError: if the sizes differ.
+        ShapeError: if the sizes differ, or the value has names already.
     """
-    shape = convert_to_shape(shape)
+    if isinstance(value, Tensor):
+        raise ShapeError(f"{value} has names already; mtf.rename_dimension or mtf.reshape it.")
+    shape = Shape(shape)
+    if dtype is not None and tf.is_tensor(value):
+        value = tf.cast(value, dtype)
     found = tuple(value.shape) if tf.is_tensor(value) else np.shape(value)
     if list(found) != shape.to_integer_list:
         raise ShapeError(

@@ -195,9 +195,10 @@ class _Source:
     def get(self, mesh: Mesh, spec: VariableSpec) -> Tensor:
         """The value of a variable in its activation dtype."""
         key = (spec.name, spec.dtype.activation)
+        variable = self.store.add(spec)
         if key not in self._cast:
             with mesh.running("get_variable"):
-                value = self._value(mesh, self.store.add(spec))
+                value = self._value(mesh, variable)
                 self._cast[key] = cast(Tensor(mesh, spec.shape, value), spec.dtype.activation)
         return self._cast[key]
 
@@ -237,6 +238,7 @@ def recording_uses() -> Iterator[dict[str, tf.Tensor]]:
         return
     with _use(_Source(current.store, current.table)) as source:
         yield source.used
+    current.used.update(source.used)
 
 
 @contextlib.contextmanager

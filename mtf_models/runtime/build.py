@@ -28,7 +28,7 @@ from mtf_models.mesh.layout import check_rules, raise_faults
 from mtf_models.runtime import settings as run
 from mtf_models.runtime.model import Model, Network
 from mtf_models.runtime.settings import RunSettings
-from mtf_models.runtime.tasks import DEFAULT_VOCAB_SIZE
+from mtf_models.runtime.vocabulary import check_rows, vocab_sizes
 from mtf_models.transformer.bitransformer import make_bitransformer
 from mtf_models.transformer.stack import make_layer_stack
 from mtf_models.transformer.unitransformer import Unitransformer
@@ -150,6 +150,10 @@ def model_from_config(
         pad_vocab: see `build_model`.
         strict: see `build_model`.
         reader: a checkpoint that tells vocabulary sizes where the config does not.
+
+    Raises:
+        CheckpointError: if the vocabulary that the config says does not fit the checkpoint.
+        LayoutError: see `build_model`.
     """
     if config.query("mesh_transformer.get_vocabulary.mixture_or_task_name") is not None:
         for module in config.imports:  # they may register the task
@@ -159,37 +163,17 @@ def model_from_config(
         if reader is not None and config.query("utils.run.model_type") is None:
             settings = dataclasses.replace(settings, model_type=_model_type(reader))
         dtype = run.get_variable_dtype()
-        sizes = _bound_vocab_sizes(config) or vocab_sizes(settings, reader)
+        sizes = vocab_sizes(config, settings, reader)
         network = _network(settings, sizes, pad_vocab)
         store = VariableStore(mesh, seed)
         batch_size = None if reader else _bound_batch_size(settings)
         dimensions = _abstract_pass(network, store, settings, dtype, batch_size)
+    if reader is not None:
+        check_rows(reader, store.variables, sizes, network.vocab_divisor)
     idle = check_rules(mesh.rules, mesh.axes, dimensions)
     model = Model(network, store, config, settings, dtype)
     _report_layout(model, idle, strict)
     return model
-
-
-def vocab_sizes(settings: RunSettings, reader: Reader | None = None) -> tuple[int, int]:
-    """The vocabulary sizes of inputs and targets: the config's, else a checkpoint's, else T5's."""
-    if settings.vocabulary is not None:
-        return tuple(settings.vocabulary)
-    if reader is not None:
-        rows = {name: reader.shape(name) for name in reader.names}
-        embeddings = {n: s[-2] for n, s in rows.items() if n.endswith("/embedding")}
-        logits = {n: s[-1] for n, s in rows.items() if n.endswith("/logits/kernel")}
-        if embeddings:
-            inputs = embeddings.get("encoder/embedding", next(iter(embeddings.values())))
-            outputs = embeddings.get("decoder/embedding", inputs)
-            return inputs, next(iter(logits.values()), outputs)
-    return DEFAULT_VOCAB_SIZE, DEFAULT_VOCAB_SIZE
-
-
-def _bound_vocab_sizes(config: Config) -> tuple[int, int] | None:
-    """Vocabulary sizes that the config says outright, as for models that read bytes."""
-    names = ("input_vocab_size", "output_vocab_size")
-    found = [config.query(f"make_bitransformer.{name}") for name in names]
-    return None if None in found else tuple(found)
 
 
 def _model_type(reader: Reader) -> str:
@@ -250,6 +234,13 @@ def _report_layout(model: Model, idle: Iterable[str], strict: bool) -> None:
         return
     if idle:
         _log.info("Layout rules without effect here: %s.", ", ".join(idle))
+    ruled = {axis for _, axis in mesh.rules.pairs}
+    unused = [axis for axis, size in mesh.axes.items() if size > 1 and axis not in ruled]
+    if unused:
+        _log.warning(
+            "No layout rule splits anything over mesh axis %s: its devices repeat the same work.",
+            ", ".join(unused),
+        )
     matrices = [v for v in model.variables.values() if v.shape.ndims > 1]
     whole = {v.name: v.shape.size * v.dtype.size for v in matrices if not any(v.layout)}
     if not whole:

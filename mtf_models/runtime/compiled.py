@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from mtf_models.mesh import Mesh, Tensor
+from mtf_models.mesh import Mesh, Shape, Tensor
 
 Tensors = dict[str, Tensor]
+
+
+class _Graph(NamedTuple):
+    """A compiled function, and the shapes of what it returns, nested alike."""
+
+    run: Callable[[dict[str, tf.Tensor]], Any]
+    shapes: Any
 
 
 class CompiledFunction:
@@ -23,27 +30,35 @@ class CompiledFunction:
 
     def __init__(self, mesh: Mesh, function: Callable[[Tensors], Any]) -> None:
         self.mesh = mesh
-        self.compilations = 0
         self._function = function
-        self._shapes: dict[Any, Any] = {}
-        self._compiled = tf.function(self._trace, autograph=False)
-        self._inputs: Tensors = {}
+        self._graphs: dict[Any, _Graph] = {}
+
+    @property
+    def compilations(self) -> int:
+        """For how many shapes of inputs it was compiled."""
+        return len(self._graphs)
 
     def __call__(self, inputs: Tensors) -> Any:
         """Runs the function, compiling it first if these shapes are new."""
-        self._inputs = inputs
+        values = {name: x.value for name, x in inputs.items()}
+        signature = tuple((name, x.shape, x.dtype) for name, x in sorted(inputs.items()))
         with self.mesh.calling():
-            values = self._compiled({name: x.value for name, x in inputs.items()})
-        shapes = self._shapes[_signature(inputs)]
-        return tf.nest.map_structure(lambda s, v: Tensor(self.mesh, s, v), shapes, values)
+            if signature not in self._graphs:
+                shapes = {name: x.shape for name, x in inputs.items()}
+                self._graphs[signature] = self._compile(shapes, values)
+            graph = self._graphs[signature]
+            found = graph.run(values)
+        return tf.nest.map_structure(lambda s, v: Tensor(self.mesh, s, v), graph.shapes, found)
 
-    def _trace(self, values: dict[str, tf.Tensor]) -> Any:
-        self.compilations += 1
-        named = {n: Tensor(self.mesh, x.shape, values[n]) for n, x in self._inputs.items()}
-        outputs = self._function(named)
-        self._shapes[_signature(self._inputs)] = tf.nest.map_structure(lambda x: x.shape, outputs)
-        return tf.nest.map_structure(lambda x: x.value, outputs)
+    def _compile(self, shapes: dict[str, Shape], values: dict[str, tf.Tensor]) -> _Graph:
+        found: list[Any] = []
 
+        def run(values: dict[str, tf.Tensor]) -> Any:
+            named = {name: Tensor(self.mesh, s, values[name]) for name, s in shapes.items()}
+            outputs = self._function(named)
+            found.append(tf.nest.map_structure(lambda x: x.shape, outputs))
+            return tf.nest.map_structure(lambda x: x.value, outputs)
 
-def _signature(inputs: Tensors) -> Any:
-    return tuple((name, x.shape, x.dtype) for name, x in sorted(inputs.items()))
+        # A graph of its own for each signature, since to TensorFlow names are no part of it.
+        graph = tf.function(run, autograph=False).get_concrete_function(values)
+        return _Graph(graph, found[-1])

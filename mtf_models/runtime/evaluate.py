@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,21 +15,42 @@ from mtf_models.errors import failing_run
 from mtf_models.mesh import Dimension
 from mtf_models.runtime import prepare
 from mtf_models.runtime.load import load_for_use
-from mtf_models.runtime.metrics import MetricsWriter
+from mtf_models.runtime.metrics import METRICS_FILE, MetricsWriter
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import EvalOptions
+from mtf_models.runtime.settings import batch_size_on
 
-_ROWS = 256
-SAMPLES = 10
+SPLIT = "validation"
+"""The split that is evaluated unless another one is asked for."""
+
+_SAMPLES = 10
+_INPUT_WIDTH = 40
+
+_log = logging.getLogger("mtf_models")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One example beside what the model made of it."""
+    """One example beside what the model made of it.
+
+    Attributes:
+        input: its text.
+        references: the texts that are right.
+        prediction: the model's text.
+        right: whether that is, as the task reads it, one of the references.
+    """
 
     input: str
-    reference: Any
+    references: Sequence[str]
     prediction: str
+    right: bool
+
+    def text(self, width: int) -> str:
+        """A line: input, prediction, whether it is right, references."""
+        given = _visible(self.input)[:width]
+        mark = "=" if self.right else "≠"
+        references = _visible(" | ".join(self.references))
+        return f"  {given:<{width}}  {_visible(self.prediction)}  {mark}  {references}"
 
 
 @dataclass(frozen=True)
@@ -43,8 +66,8 @@ class Evaluation:
 
     task: str
     examples: int
-    metrics: dict[str, float]
-    samples: list[Sample]
+    metrics: Mapping[str, float]
+    samples: Sequence[Sample]
 
     def rows(self) -> dict[str, float]:
         """The metrics as `metrics.jsonl` has them."""
@@ -53,18 +76,13 @@ class Evaluation:
     def text(self) -> str:
         """The metrics in a line, and the samples in a table."""
         values = "  ".join(f"{name} {value:.4g}" for name, value in self.metrics.items())
+        width = min(max((len(s.input) for s in self.samples), default=0), _INPUT_WIDTH)
         lines = [f"{self.task}, {self.examples} examples: {values}"]
-        width = max([len(s.input) for s in self.samples] + [5]) if self.samples else 0
-        width = min(width, 40)
-        for s in self.samples:
-            reference = " | ".join(s.reference) if isinstance(s.reference, list) else s.reference
-            right = "=" if s.prediction in ([s.reference, *s.reference]) else "≠"
-            lines.append(f"  {s.input[:width]:<{width}}  {s.prediction}  {right}  {reference}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(sample.text(width) for sample in self.samples)])
 
 
 def evaluate(
-    model: Model, name: str, split: str, num_examples: int | None = None
+    model: Model, name: str, split: str = SPLIT, num_examples: int | None = None
 ) -> Iterator[Evaluation]:
     """Evaluates a task, or each task of a mixture.
 
@@ -76,6 +94,9 @@ def evaluate(
 
     Yields:
         An evaluation for each task that has the split.
+
+    Raises:
+        DataError: if there is no such task, or none of them has the split.
     """
     from mtf_models.data.tasks import tasks_with_split
 
@@ -85,36 +106,89 @@ def evaluate(
 
 def _evaluate_task(model: Model, task: Any, split: str, num_examples: int | None) -> Evaluation:
     from mtf_models.data.evaluation import decode_texts, evaluation_batches
-    from mtf_models.data.metrics import compute_metrics, reference
+    from mtf_models.data.metrics import compute_metrics
 
-    rows = batch_rows(model)
-    lengths = {n: model.settings.sequence_length[n] for n in task.output_features}
+    known = model.settings.sequence_length
+    lengths = {name: known[name] for name in task.output_features if name in known}
+    rows = batch_rows(model, num_examples)
+    decodes = task.predict_metric_fns and "inputs" in lengths
     examples: list[Any] = []
     predictions: list[str] = []
     loss = tokens = 0.0
+    trimmed = dict.fromkeys(lengths, 0)
     for batch in evaluation_batches(task.name, lengths, rows, split, num_examples):
-        scores = model.score(batch.features).numpy()[: batch.rows]
-        loss -= float(scores.sum())
-        tokens += float((batch.features["targets"][: batch.rows] > 0).sum())
+        loss -= float(model.score(batch.features).numpy()[: batch.rows].sum())
+        tokens += float((batch.features["targets"] > 0).sum())
         examples += batch.examples
-        if task.predict_metric_fns and "inputs" in batch.features:
+        trimmed = {name: count + batch.trimmed[name] for name, count in trimmed.items()}
+        if decodes:
             found = model.decode(batch.features, max_decode_length=lengths["targets"])
             predictions += decode_texts(task, found.ids.numpy()[: batch.rows])
+    report_trimmed(trimmed, len(examples), lengths)
     metrics = {"loss": loss / max(tokens, 1.0)}
-    samples = []
     if predictions:
         metrics = compute_metrics(task, examples, predictions) | metrics
-        for i in np.linspace(0, len(examples) - 1, SAMPLES).astype(int) if examples else []:
-            given = examples[i]["inputs_pretokenized"]
-            given = given.decode("utf-8") if isinstance(given, bytes) else str(given)
-            samples.append(Sample(given, reference(task, examples[i]), predictions[i]))
-    return Evaluation(task.name, len(examples), metrics, samples)
+    return Evaluation(task.name, len(examples), metrics, _samples(task, examples, predictions))
 
 
-def batch_rows(model: Model) -> int:
-    """Rows in a batch of evaluation or prediction, whole on every part of the mesh."""
-    parts = model.mesh.splits(Dimension("batch", _ROWS))
-    return -(-_ROWS // parts) * parts
+def _samples(task: Any, examples: Sequence[Any], predictions: Sequence[str]) -> list[Sample]:
+    """Some examples, evenly spaced; none if nothing was decoded."""
+    from mtf_models.data.metrics import reference
+
+    count = min(_SAMPLES, len(predictions))
+    samples = []
+    for i in np.linspace(0, len(predictions) - 1, count).astype(int):
+        found = task.postprocess_fn(predictions[i], example=examples[i], is_target=False)
+        references = reference(task, examples[i])
+        if not isinstance(references, list):
+            references = [references]
+        samples.append(
+            Sample(
+                input=_input_text(task, examples[i]),
+                references=[str(text) for text in references],
+                prediction=str(predictions[i]),
+                right=found in references,
+            )
+        )
+    return samples
+
+
+def _input_text(task: Any, example: Mapping[str, Any]) -> str:
+    text = example.get("inputs_pretokenized")
+    if text is None:
+        text = task.output_features["inputs"].vocabulary.decode(example["inputs"].tolist())
+    return text.decode("utf-8") if isinstance(text, bytes) else str(text)
+
+
+def _visible(text: str) -> str:
+    """A text in which what no terminal should be sent is replaced."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def batch_rows(model: Model, examples: int | None = None) -> int:
+    """Rows in a batch of evaluation or prediction: the config's, whole on every part of the mesh.
+
+    Args:
+        model: what evaluates or predicts.
+        examples: how many there are at the most, if that is known.
+    """
+    rows = batch_size_on(model.mesh, model.settings)
+    rows = min(rows, examples or rows)
+    parts = model.mesh.splits(Dimension("batch", rows))
+    return -(-rows // parts) * parts
+
+
+def report_trimmed(trimmed: Mapping[str, int], examples: int, lengths: Mapping[str, int]) -> None:
+    """Says how many examples were longer than the model reads.
+
+    Args:
+        trimmed: feature name to how many examples were cut.
+        examples: how many there were.
+        lengths: feature name to length.
+    """
+    for name, count in trimmed.items():
+        if count:
+            _log.warning("%d of %d %s were cut to %d tokens.", count, examples, name, lengths[name])
 
 
 def run(options: EvalOptions) -> None:
@@ -123,12 +197,14 @@ def run(options: EvalOptions) -> None:
     Raises:
         MtfError: if the folder, the task or the split cannot be used.
     """
+    from mtf_models.data.tasks import tasks_with_split
+
     model, step = load_for_use(options)
-    name = prepare.task_name(model.config)
-    with failing_run():
-        writer = MetricsWriter(Path(options.model_dir))
-        for found in evaluate(model, name, options.split or "validation", options.num_examples):
+    name, split = prepare.task_name(model.config), options.split or SPLIT
+    tasks_with_split(name, split)
+    folder = Path(options.model_dir)
+    with failing_run(), contextlib.closing(MetricsWriter(folder)) as writer:
+        for found in evaluate(model, name, split, options.num_examples):
             print(f"step {step}  {found.text()}", flush=True)
             writer.write(step, found.rows(), "eval")
-        writer.flush()
-    print(f"Added to {Path(options.model_dir) / 'metrics.jsonl'}.")
+    print(f"Added to {folder / METRICS_FILE}.")

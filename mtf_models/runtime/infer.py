@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from mtf_models.errors import DataError, failing_run
 from mtf_models.runtime import prepare
-from mtf_models.runtime.evaluate import batch_rows
+from mtf_models.runtime.evaluate import batch_rows, report_trimmed
 from mtf_models.runtime.load import load_for_use
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import InferOptions
 
 
-def predict(model: Model, texts: list[str], max_decode_length: int | None = None) -> list[str]:
+def predict(model: Model, texts: Sequence[str], max_decode_length: int | None = None) -> list[str]:
     """Decodes texts, in order.
 
     Args:
@@ -29,10 +31,13 @@ def predict(model: Model, texts: list[str], max_decode_length: int | None = None
     lengths = dict(model.settings.sequence_length)
     lengths.setdefault("inputs", lengths["targets"])
     predictions: list[str] = []
-    for batch in prediction_batches(task, texts, lengths, batch_rows(model)):
+    trimmed: Counter[str] = Counter()
+    for batch in prediction_batches(task, texts, lengths, batch_rows(model, len(texts))):
         length = max_decode_length or lengths["targets"]
         found = model.decode(batch.features, max_decode_length=length)
         predictions += decode_texts(task, found.ids.numpy()[: batch.rows])
+        trimmed.update(batch.trimmed)
+    report_trimmed(trimmed, len(texts), lengths)
     return predictions
 
 
@@ -47,21 +52,36 @@ def run(options: InferOptions) -> None:
     from mtf_models.data.text_files import lines
 
     texts = lines(options.input)
+    if not texts:
+        raise DataError(f"{options.input} is empty: it has no line to decode.")
     output = Path(options.output)
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise DataError(
-            f"Cannot write {output}: {'it is a folder' if output.is_dir() else 'no such folder'}."
-        )
+    _check_writable(output)
     model, step = load_for_use(options)
     with failing_run():
         predictions = predict(model, texts, options.max_decode_length)
-        aside = output.with_name(f".{output.name}.{os.getpid()}")
-        try:
-            with aside.open("w", encoding="utf-8") as file:
-                for text, prediction in zip(texts, predictions, strict=True):
-                    row = {"input": text, "prediction": prediction}
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            aside.replace(output)
-        finally:
-            aside.unlink(missing_ok=True)
+        rows = (
+            {"input": text, "prediction": prediction}
+            for text, prediction in zip(texts, predictions, strict=True)
+        )
+        _write(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     print(f"Wrote {len(texts)} predictions of step {step} to {output}.")
+
+
+def _check_writable(output: Path) -> None:
+    if output.is_dir():
+        raise DataError(f"--output={output} is a folder: give the path of a file in it.")
+    if not output.absolute().parent.is_dir():
+        raise DataError(f"There is no folder for --output={output}: make it, or give another path.")
+
+
+def _write(output: Path, text: str) -> None:
+    aside = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(output)
+    except OSError as error:
+        raise DataError(
+            f"{output} cannot be written: {error.strerror}. Give another --output."
+        ) from error
+    finally:
+        aside.unlink(missing_ok=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ class Model:
         length = max_decode_length or self._default_decode_length(inputs["inputs"])
 
         def run(tensors: Tensors) -> Tensors:
-            with self.config.active(), self._store.serving(self._store.read()):
+            with self._using(self._store.read(), RandomStream((self.seed, 0))):
                 result = self.network.decode(tensors, self.variable_dtype, length)
             return {"ids": result.ids, "scores": result.scores}
 
@@ -182,10 +183,10 @@ class Model:
         """
         table = self._store.read()
         trained = [v for v in self.variables.values() if v.trainable]
-        # Recomputation runs layers again while gradients are taken, so both need the config.
-        with self.config.active(), tf.GradientTape() as tape:
+        # Recomputation runs layers again while gradients are taken, hence inside `_using` too.
+        with self._using(table, stream), tf.GradientTape() as tape:
             tape.watch([table[v.name] for v in trained])
-            output = self._run(tensors, mode, stream, table, num_microbatches)
+            output = self.network.call(tensors, mode, self.variable_dtype, num_microbatches)
             with tape.stop_recording():
                 values = [Tensor(self.mesh, v.shape, table[v.name]) for v in trained]
                 grads = mtf.gradients(tape, output.loss, values)
@@ -214,7 +215,7 @@ class Model:
             raise DataError(
                 f"Features do not fit: {'; '.join(faults)}. It reads {', '.join(sorted(allowed))}."
             )
-        check_features(arrays, self._vocab_sizes(), negative_targets="inputs" not in names)
+        check_features(arrays, self.network.vocab_sizes, negative_targets="inputs" not in names)
         return {
             name: mtf.import_tf_tensor(
                 self.mesh, array.astype(np.int32), Shape(zip(_AXES, array.shape, strict=True))
@@ -222,34 +223,21 @@ class Model:
             for name, array in arrays.items()
         }
 
-    def _vocab_sizes(self) -> dict[str, int]:
-        network = self.network
-        if isinstance(network, Bitransformer):
-            return {
-                "inputs": network.encoder.input_vocab_size,
-                "targets": network.decoder.output_vocab_size,
-            }
-        return dict.fromkeys(("inputs", "targets"), network.output_vocab_size)
-
     def _default_decode_length(self, inputs: Tensor) -> int:
         if isinstance(self.network, Bitransformer):
             return inputs.shape.get_dim_by_name("length").size
         return self.settings.sequence_length["targets"]
 
     def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
-        output = self._run(tensors, mode, RandomStream((self.seed, 0)), self._store.read())
+        with self._using(self._store.read(), RandomStream((self.seed, 0))):
+            output = self.network.call(tensors, mode, self.variable_dtype)
         return {"logits": output.logits, "loss": output.loss, "losses": output.losses}
 
-    def _run(
-        self,
-        tensors: Tensors,
-        mode: str,
-        stream: RandomStream,
-        table: Mapping[str, tf.Tensor],
-        num_microbatches: int = 1,
-    ) -> ModelOutput:
-        with self.config.active(), mtf.random_stream(stream), self._store.serving(table):
-            return self.network.call(tensors, mode, self.variable_dtype, num_microbatches)
+    @contextlib.contextmanager
+    def _using(self, table: Mapping[str, tf.Tensor], stream: RandomStream) -> Iterator[None]:
+        """Around what runs layers: their bindings, the values of variables, random numbers."""
+        with self.config.active(), self._store.serving(table), mtf.random_stream(stream):
+            yield
 
     def _function(self, key: Any, function: Any) -> CompiledFunction:
         self._store.allocate()

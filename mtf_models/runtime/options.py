@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """What every command that builds a model can be told.
+class ConfigOptions:
+    """What every command that reads a config can be told.
 
     Attributes:
         gin_file: gin files, later ones overriding earlier ones.
@@ -18,10 +18,6 @@ class ModelOptions:
         mesh: the mesh, such as "batch:2;model:4".
         layout: the layout rules, such as "batch:batch,d_ff:model".
         module_import: modules to import before the gin files are read.
-        model_dir: the run folder.
-        seed: of initial values, data order and dropout.
-        batch_size: sequences in a batch.
-        data_dir: where prepared data are kept.
         strict: whether weights that no layout rule splits are an error.
         pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
     """
@@ -31,12 +27,23 @@ class ModelOptions:
     mesh: str | None = None
     layout: str | None = None
     module_import: tuple[str, ...] = ()
-    model_dir: str | None = None
-    seed: int | None = None
-    batch_size: int | None = None
-    data_dir: str | None = None
     strict: bool = False
     pad_vocab: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(ConfigOptions):
+    """What every command that runs a model can be told.
+
+    Attributes:
+        model_dir: the run folder.
+        batch_size: sequences in a batch.
+        data_dir: where prepared data are kept.
+    """
+
+    model_dir: str | None = None
+    batch_size: int | None = None
+    data_dir: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,16 +52,18 @@ class TrainOptions(ModelOptions):
 
     Attributes:
         model_dir: the run folder, made if it is not there.
+        seed: of initial values, data order and dropout.
         steps: the step at which training ends.
         resume: whether to go on with the run that is in the folder, under its own config.
         overwrite: whether to delete the run that is in the folder.
         strict_mesh: whether a mesh other than the recorded one is an error.
-        eval_every: steps between evaluations; 0 for none.
+        eval_every: steps between evaluations; 0 for the one at the end alone.
         save_every: steps between checkpoints.
         keep: how many of the latest checkpoints are kept.
     """
 
     model_dir: str
+    seed: int | None = None
     steps: int | None = None
     resume: bool = False
     overwrite: bool = False
@@ -106,10 +115,23 @@ class BenchOptions(ModelOptions):
 
     Attributes:
         benchmark: the name of what is measured.
+        seed: of initial values and dropout.
         steps: how many steps are timed.
         json: a file to write the measurements to; None for none.
     """
 
     benchmark: str
+    seed: int | None = None
     steps: int | None = None
     json: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectOptions(ConfigOptions):
+    """What `mtf inspect` is asked to do.
+
+    Attributes:
+        path: a run folder, or the prefix of a checkpoint; None for a config.
+    """
+
+    path: str | None = None

@@ -9,16 +9,19 @@ from typing import Any
 
 from mtf_models import config as gin_config
 from mtf_models.config import Config
-from mtf_models.errors import ConfigError, DeviceError
+from mtf_models.errors import ConfigError, DataError
 from mtf_models.mesh import Mesh, devices
 from mtf_models.runtime import settings as run
-from mtf_models.runtime.options import ModelOptions, TrainOptions
+from mtf_models.runtime.options import BenchOptions, ConfigOptions, ModelOptions, TrainOptions
+from mtf_models.runtime.run_folder import CONFIG_FILE, differences
 from mtf_models.runtime.settings import RunSettings
 
 _log = logging.getLogger("mtf_models")
 
+_TASK_FUNCTIONS = ("get_vocabulary", "mesh_train_dataset_fn", "mesh_eval_dataset_fn")
 
-def register(options: ModelOptions) -> None:
+
+def register(options: ConfigOptions) -> None:
     """Registers what gin may name: our own layers and tasks, and the modules asked for.
 
     Raises:
@@ -28,26 +31,30 @@ def register(options: ModelOptions) -> None:
     for module in options.module_import:
         try:
             importlib.import_module(module)
-        except ImportError as error:
+        except Exception as error:  # Whatever a user's module may raise.
             raise ConfigError(
-                f"--module_import={module} cannot be imported: {error}. Give a module that Python "
-                "finds from here."
+                f"--module_import={module} cannot be imported: {type(error).__name__}: {error}. "
+                "Give a module that Python finds from here and can run."
             ) from error
-    if options.data_dir is not None:
+    if isinstance(options, ModelOptions) and options.data_dir is not None:
         from mtf_models.data.prepared import use_data_dir
 
         use_data_dir(options.data_dir)
 
 
-def overrides(options: ModelOptions) -> dict[str, Any]:
+def overrides(options: ConfigOptions) -> dict[str, Any]:
     """The flags that stand for bindings, by name."""
-    names = ["mesh", "layout", "batch_size", "seed"]
+    names = ["mesh", "layout"]
+    if isinstance(options, ModelOptions):
+        names.append("batch_size")
+    if isinstance(options, TrainOptions | BenchOptions):
+        names.append("seed")
     if isinstance(options, TrainOptions):
         names += ["steps", "eval_every", "save_every", "keep"]
     return {name: getattr(options, name) for name in names}
 
 
-def read_config(options: ModelOptions) -> Config:
+def read_config(options: ConfigOptions) -> Config:
     """The config of gin files, bindings and flags.
 
     Raises:
@@ -64,60 +71,64 @@ def read_config(options: ModelOptions) -> Config:
 def read_recorded_config(folder: Path, options: ModelOptions) -> Config:
     """The config of a run folder, with the bindings and flags of this command."""
     return gin_config.parse(
-        [str(folder / "operative_config.gin"), *options.gin_file],
+        [str(folder / CONFIG_FILE), *options.gin_file],
         options.gin_param,
         overrides=overrides(options),
     )
 
 
+def read_resumed_config(folder: Path, options: TrainOptions) -> Config:
+    """The config that a run goes on with: the recorded one, and how long, how often and where.
+
+    What else the command asks for is not taken, and a line says so.
+    """
+    recorded = str(folder / CONFIG_FILE)
+    flags = overrides(options)
+    changes = {name: flags[name] for name in flags if name not in ("batch_size", "seed")}
+    config = gin_config.parse([recorded], overrides=changes)
+    asked = gin_config.parse(options.gin_file or [recorded], options.gin_param, overrides=flags)
+    if left := differences(config, asked):
+        _log.info("--resume goes on under the recorded config, and does not take:\n%s", left)
+    return config
+
+
 def settings_of(config: Config) -> RunSettings:
-    """What the config says of a run."""
-    with config.active():
-        return run.run_settings()
-
-
-def mesh_of(settings: RunSettings, recorded: bool = False, strict: bool = False) -> Mesh:
-    """The mesh that the config asks for.
-
-    Args:
-        settings: of the config.
-        recorded: whether the mesh is that of an earlier run, which another machine may have made;
-            then it is shrunk to the devices that there are, largest axes first.
-        strict: whether shrinking is refused.
+    """What the config says of a run.
 
     Raises:
-        DeviceError: if it must not be shrunk and there are too few devices.
+        DataError: if it names a task that there is not.
+        ConfigError: if it has no length for a feature of its model.
     """
-    named = list(settings.mesh_devices) if settings.mesh_devices else None
-    if named and not any(named):  # the original's way to say "anything"
-        named = None
-    mesh = Mesh(settings.mesh_shape or "", settings.layout_rules, named)
-    devices.make_virtual_cpus(mesh.size if not recorded else 1)
-    there = devices.available()
-    if not recorded or mesh.size <= there:
-        return mesh
-    smaller = shrink(mesh.axes, there)
-    product = 1
-    for size in smaller.values():
-        product *= size
-    if strict:
-        raise DeviceError(
-            f"The recorded mesh {mesh} has {mesh.size} devices and this process has {there}. Drop "
-            "--strict_mesh to use fewer, or give --mesh."
+    _import_tasks(config)
+    with config.active():
+        settings = run.run_settings()
+    needed = ("targets",) if settings.model_type == "lm" else ("inputs", "targets")
+    missing = [name for name in needed if name not in settings.sequence_length]
+    if missing:
+        raise ConfigError(
+            f"run.sequence_length is {dict(settings.sequence_length)}: a {settings.model_type} "
+            f"needs a length for {' and '.join(missing)} too."
         )
-    used = "x".join(str(n) for n in smaller.values() if n > 1) or "1"
-    _log.info("recorded mesh %s → using %s", "x".join(map(str, mesh.axes.values())), used)
-    return Mesh([(a, n) for a, n in smaller.items() if n > 1], settings.layout_rules)
+    return settings
 
 
-def shrink(axes: dict[str, int], count: int) -> dict[str, int]:
-    """Axes that fit on `count` devices: the small ones keep their size, as far as it divides."""
-    left, smaller = count, dict(axes)
-    for name in sorted(axes, key=axes.get):
-        size = axes[name]
-        smaller[name] = max(n for n in range(1, size + 1) if size % n == 0 and n <= left)
-        left //= smaller[name]
-    return smaller
+def mesh_of(settings: RunSettings) -> Mesh:
+    """The mesh that the config asks for.
+
+    Raises:
+        LayoutError: if mesh or layout rules cannot be read.
+        DeviceError: if the devices are not there.
+    """
+    mesh = Mesh(settings.mesh_shape or "", settings.layout_rules, named_devices(settings))
+    devices.make_virtual_cpus(mesh.size)
+    _ = mesh.devices
+    return mesh
+
+
+def named_devices(settings: RunSettings) -> list[str] | None:
+    """The devices that the config names; the original names a nameless one where any will do."""
+    named = list(settings.mesh_devices or ())
+    return named if any(named) else None
 
 
 def task_name(config: Config) -> str:
@@ -126,11 +137,40 @@ def task_name(config: Config) -> str:
     Raises:
         ConfigError: if it names none.
     """
-    name = config.query("mesh_transformer.mesh_eval_dataset_fn.mixture_or_task_name")
-    name = name or config.query("mesh_transformer.get_vocabulary.mixture_or_task_name")
-    if name is None:
-        raise ConfigError(
-            "The config names no task to read: bind mesh_eval_dataset_fn.mixture_or_task_name, or "
-            "include 'examples/dataset.gin' and bind MIXTURE_NAME."
-        )
-    return name
+    for function in ("mesh_eval_dataset_fn", "get_vocabulary"):
+        name = _query_task(config, function)
+        if name is not None:
+            return name
+    raise ConfigError(
+        "The config names no task to read: bind mesh_eval_dataset_fn.mixture_or_task_name, or "
+        "include 'examples/dataset.gin' and bind MIXTURE_NAME."
+    )
+
+
+def _import_tasks(config: Config) -> None:
+    """Imports what the config asks for, if it names a task that is not there without.
+
+    A module of an old config may not exist any more, or need what does not.
+    """
+    named = [_query_task(config, function) for function in _TASK_FUNCTIONS]
+    if all(name is None or _is_known(name) for name in named):
+        return
+    for module in config.imports:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            _log.info("The config imports %s, which cannot be imported: %s.", module, error)
+
+
+def _is_known(task: str) -> bool:
+    from mtf_models.data.tasks import get_task_or_mixture
+
+    try:
+        get_task_or_mixture(task)
+    except DataError:
+        return False
+    return True
+
+
+def _query_task(config: Config, function: str) -> str | None:
+    return config.query(f"mesh_transformer.{function}.mixture_or_task_name")

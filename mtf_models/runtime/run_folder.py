@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from mtf_models import __version__, installation
 from mtf_models.checkpoint import CheckpointManager
 from mtf_models.config import Config
-from mtf_models.errors import ConfigError
+from mtf_models.config.statements import Import, read
+from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.runtime.metrics import METRICS_FILE
 from mtf_models.runtime.model import Model
 
@@ -24,7 +26,10 @@ _OURS = (
     INFO_FILE,
     METRICS_FILE,
     "checkpoint",
-    "model.ckpt-*",
+    "model.ckpt-*.index",
+    "model.ckpt-*.data-?????-of-?????",
+    "model.ckpt-*.extra.json",
+    "model.ckpt-*.meta",
     "events.out.tfevents.*",
 )
 
@@ -45,12 +50,17 @@ class RunFolder:
 
     Args:
         path: where it is, or will be.
+
+    Raises:
+        ConfigError: if there is a file.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.exists() and not self.path.is_dir():
-            raise ConfigError(f"{self.path} is a file; --model_dir is a folder.")
+            raise ConfigError(
+                f"{self.path} is a file, and --model_dir is a folder: give another path."
+            )
 
     @property
     def config_file(self) -> Path:
@@ -67,14 +77,12 @@ class RunFolder:
         Raises:
             ConfigError: listing the keys that differ and what can be done; nothing is changed.
         """
-        found = [d for d in recorded.differences(config) if not d.key.endswith(_MAY_CHANGE)]
-        if not found:
-            return
-        lines = "\n".join(f"  {d.key}: {d.ours} there, {d.theirs} here" for d in found)
-        raise ConfigError(
-            f"{self.path} holds a run of another config:\n{lines}\nTake a new --model_dir, go on "
-            "with the run that is there by --resume, or delete it by --overwrite."
-        )
+        lines = differences(recorded, config)
+        if lines:
+            raise ConfigError(
+                f"{self.path} holds a run of another config:\n{lines}\nTake a new --model_dir, go "
+                "on with the run that is there by --resume, or delete it by --overwrite."
+            )
 
     def clear(self) -> None:
         """Deletes what runs write, and nothing else."""
@@ -84,58 +92,113 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keeps other training processes out.
+        """Keeps other training processes out of the folder, which is made if need be.
+
+        It is removed again if nothing is written.
 
         Raises:
-            ConfigError: if one is there.
+            CheckpointError: if a process trains there, or the folder cannot be made.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / _LOCK_FILE).open("w") as lock:
+        made = not self.path.exists()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / _LOCK_FILE).open("w")
+        except OSError as error:
+            raise CheckpointError(
+                f"The run folder {self.path} cannot be written: {error.strerror}. Take another "
+                "--model_dir, or mend its permissions."
+            ) from error
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise ConfigError(
+            except BlockingIOError:
+                raise CheckpointError(
                     f"Another process trains in {self.path}. Wait for it, or take another folder."
                 ) from None
-            yield
+            try:
+                yield
+            finally:
+                if made and [file.name for file in self.path.iterdir()] == [_LOCK_FILE]:
+                    (self.path / _LOCK_FILE).unlink()
+                    self.path.rmdir()
 
-    def describe(self, config: Config, model: Model) -> None:
-        """Writes the config and what the model is."""
-        _write(self.config_file, config.text())
-        _write(self.path / INFO_FILE, info_text(model))
+    def describe(self, config: Config, model: Model, modules: Sequence[str] = ()) -> None:
+        """Writes the config and what the model is.
+
+        Args:
+            config: of the run.
+            model: as built from it.
+            modules: what was imported before the config was read; recorded with it, as are those
+                that were recorded before.
+
+        Raises:
+            CheckpointError: if they cannot be written.
+        """
+        modules = dict.fromkeys([*self._recorded_modules(), *config.imports, *modules])
+        imports = "".join(f"import {module}\n" for module in modules)
+        self._write(self.config_file, f"{imports}\n{config.text()}".lstrip())
+        self._write(self.path / INFO_FILE, info_text(model))
+
+    def _recorded_modules(self) -> list[str]:
+        if not self.config_file.exists():
+            return []
+        text = self.config_file.read_text(encoding="utf-8")
+        return [s.module for s in read(text, str(self.config_file)) if isinstance(s, Import)]
+
+    def _write(self, file: Path, text: str) -> None:
+        aside = file.with_name(file.name + ".tmp")
+        try:
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(file)
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise CheckpointError(
+                f"{file} cannot be written: {error.strerror}. Make room, or take another "
+                "--model_dir."
+            ) from error
+
+
+def differences(ours: Config, theirs: Config) -> str:
+    """What differs between two configs beside what may change in a run, a line for each key."""
+    found = [d for d in ours.differences(theirs) if not d.key.endswith(_MAY_CHANGE)]
+    return "\n".join(f"  {d.key}: {_shown(d.ours)} there, {_shown(d.theirs)} here" for d in found)
 
 
 def info_text(model: Model) -> str:
-    """The model as text: versions, devices, variables with their shapes, splits and bytes."""
-    mesh = model.mesh
-    dtypes = model.variable_dtype._asdict()
-    versions = {"mtf_models": __version__, **installation.versions()}
+    """A model as text: command, versions, devices, and its variables."""
+    versions = {**installation.versions(), "mtf_models": __version__}
     lines = [
         f"command    {shlex.join(sys.argv)}",
         f"versions   {', '.join(f'{name} {version}' for name, version in versions.items())}",
         f"seed       {model.seed}",
+        f"devices    {', '.join(model.mesh.devices)}",
+    ]
+    return "\n".join(lines) + "\n" + variables_text(model)
+
+
+def variables_text(model: Model) -> str:
+    """A model's variables as text: each with its shape, its split, and the bytes on each device."""
+    mesh = model.mesh
+    dtypes = model.variable_dtype._asdict()
+    lines = [
         f"mesh       {mesh}",
         f"layout     {mesh.rules}",
-        f"devices    {', '.join(mesh.devices)}",
         f"dtypes     {', '.join(f'{kind} {dtype.name}' for kind, dtype in dtypes.items())}",
         f"parameters {model.parameters:,}",
         "",
-        f"{'bytes/device':>14}  variable",
+        f"{'bytes/device':>16}  variable",
     ]
     total = 0
     for variable in model.variables.values():
-        split = [a for a in variable.layout if a]
-        parts = 1
-        for axis in split:
-            parts *= mesh.axes[axis]
+        axes = [axis for axis in variable.layout if axis]
+        parts = math.prod(mesh.axes[axis] for axis in axes)
         each = variable.shape.size * variable.dtype.size // parts
         total += each
-        over = f" split over {', '.join(split)}" if split else ""
-        lines.append(f"{each:>14,}  {variable.name} {variable.shape}{over}")
-    return "\n".join([*lines, f"{total:>14,}  all"]) + "\n"
+        split = f"  split over {', '.join(axes)}" if axes else ""
+        sizes = ", ".join(map(str, variable.shape))
+        lines.append(f"{each:>16,}  {variable.name} [{sizes}]{split}")
+    return "\n".join([*lines, f"{total:>16,}  all"]) + "\n"
 
 
-def _write(file: Path, text: str) -> None:
-    aside = file.with_name(file.name + ".tmp")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(file)
+def _shown(value: str | None) -> str:
+    return "unset" if value is None else value

@@ -100,7 +100,7 @@ class Trainer:
                 f"The loss of step {self.step_number} is {values['loss']}. Go back to the last "
                 "checkpoint with a lower learning rate, or float32 activations."
             )
-        return {**values, "learning_rate": rate, "step": self.step_number}
+        return {**values, "learning_rate": rate, "step": float(self.step_number)}
 
     def save(self, folder: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
         """Writes weights and slots as a checkpoint of this step.
@@ -134,13 +134,15 @@ class Trainer:
         ]
 
     def _scalars(self, rate: float) -> Tensors:
-        values = {"learning_rate": np.float32(rate), "step": np.int32(self.step_number)}
+        # In float64: small arguments in float32 or int32 count as constants on a mesh of several
+        # devices, where the step would be compiled once more when they change.
+        values = {"learning_rate": np.float64(rate), "step": np.float64(self.step_number)}
         return {n: mtf.import_tf_tensor(self.model.mesh, v, Shape()) for n, v in values.items()}
 
     def _compute_step(self, inputs: Tensors) -> Tensors:
         """One step on the mesh; assigns all variables at its end."""
-        rate, step = inputs["learning_rate"], inputs["step"]
-        features = {n: x for n, x in inputs.items() if x is not rate and x is not step}
+        rate, step = mtf.to_float(inputs["learning_rate"]), mtf.to_int32(inputs["step"])
+        features = {n: x for n, x in inputs.items() if n not in ("learning_rate", "step")}
         grads, losses = self._accumulated(features, step)
         weights, slots = self.model.read(), self._slots.read()
         for variable in self._trained():

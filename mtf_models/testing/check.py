@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 from mtf_models.mesh.dimension import Shape, ShapeLike
+from mtf_models.mesh.elementwise import add_n
 from mtf_models.mesh.gradient import gradients
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reduce import reduce_sum
@@ -59,17 +60,17 @@ def check_op(
     Every tensor that comes out must also lie as the layout rules say.
 
     Args:
-        function: takes the inputs by name as `mtf.Tensor`s, returns one tensor or several.
+        function: takes the inputs as `mtf.Tensor`s, in order, returns one tensor or several.
         inputs: for each name a named shape and an array; float64 is rounded to float32 first.
-        reference: takes the arrays by name, floating ones as float64, and returns arrays whose
-            axes are in the order of the results. By default `function` on one device.
+        reference: takes the arrays, floating ones as float64, and returns arrays whose axes are in
+            the order of the results. By default `function` on one device.
         placements: where to run. By default those that cover the dimensions of the inputs and
             results (`covering`).
         differentiate: the inputs to differentiate by; by default those of a floating dtype. Empty
-            if the function has no gradient.
-        gradient_reference: takes the cotangents of the floating results as `dy` and the arrays by
-            name, and returns the gradients. By default the reference's finite differences, or with
-            no reference the gradients on one device.
+            if the function has no gradient. Without floating results there are no gradients.
+        gradient_reference: takes a list of the cotangents of the floating results and the arrays,
+            and returns the gradients by name. By default the reference's finite differences, or
+            with no reference the gradients on one device.
         modes: how to run, "eager" and "compiled".
         rtol: relative tolerance.
         atol: absolute tolerance, times the largest magnitude that is expected where above 1.
@@ -84,10 +85,10 @@ def check_op(
     expected = first
     if reference is not None:
         exact = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in arrays.items()}
-        slopes = gradient_reference or _finite_differences(reference, differentiate)
-        values = _as_list(reference(**exact))
+        slopes = gradient_reference or _finite_differences(reference, list(exact), differentiate)
+        values = _as_list(reference(*exact.values()))
         dy = [cotangent(value.shape) for value in values if value.dtype.kind == "f"]
-        slope = slopes(dy, **exact) if differentiate else {}
+        slope = slopes(dy, *exact.values()) if dy and differentiate else {}
         expected = Outcome(first.shapes, values, dict(slope))
     if placements is None:
         shapes = [Shape(shape) for shape, _ in inputs.values()]
@@ -122,7 +123,7 @@ def run_op(
     """Runs a function once on one mesh, with gradients.
 
     Args:
-        function: takes the inputs by name as `mtf.Tensor`s, returns one tensor or several.
+        function: takes the inputs as `mtf.Tensor`s, in order, returns one tensor or several.
         inputs: for each name a named shape and an array.
         placement: the mesh and its rules.
         compiled: whether in a `tf.function`.
@@ -140,13 +141,16 @@ def run_op(
     found: list[Shape] = []
 
     def step(values: dict[str, tf.Tensor]) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        tensors = {name: Tensor(mesh, shapes[name], value) for name, value in values.items()}
+        tensors = {name: Tensor(mesh, shapes[name], values[name]) for name in inputs}
         with tf.GradientTape() as tape:
             tape.watch([values[name] for name in differentiate])
-            outputs = _as_list(function(**tensors))
+            outputs = _as_list(function(*tensors.values()))
             found[:] = [x.shape for x in outputs]
-            loss = sum(_weighted(x) for x in outputs if x.dtype.is_floating)
-        slopes = gradients(tape, loss, [tensors[n] for n in differentiate]) if differentiate else []
+            floating = [_weighted(x) for x in outputs if x.dtype.is_floating]
+            loss = add_n(floating) if floating and differentiate else None
+        slopes = (
+            gradients(tape, loss, [tensors[n] for n in differentiate]) if loss is not None else []
+        )
         return [x.value for x in outputs], [x.value for x in slopes]
 
     if compiled:
@@ -156,10 +160,11 @@ def run_op(
             values, slopes = compiled_step(held)
     else:
         values, slopes = step(held)
-    _assert_laid_out(mesh, [*found, *(shapes[n] for n in differentiate)], [*values, *slopes])
+    slopes_by_name = dict(zip(differentiate, slopes, strict=bool(slopes)))
+    _assert_laid_out(mesh, [*found, *(shapes[n] for n in slopes_by_name)], [*values, *slopes])
     fetched = [mesh.engine.fetch(value) for value in values]
-    slopes_by_name = zip(differentiate, slopes, strict=True)
-    return Outcome(list(found), fetched, {n: mesh.engine.fetch(g) for n, g in slopes_by_name})
+    slopes_fetched = {n: mesh.engine.fetch(g) for n, g in slopes_by_name.items()}
+    return Outcome(list(found), fetched, slopes_fetched)
 
 
 def cotangent(sizes: Sequence[int]) -> np.ndarray:
@@ -172,15 +177,17 @@ def _weighted(x: Tensor) -> Tensor:
     return reduce_sum(x * weights)
 
 
-def _finite_differences(reference: Reference, names: Sequence[str]) -> GradientReference:
+def _finite_differences(
+    reference: Reference, names: Sequence[str], differentiate: Sequence[str]
+) -> GradientReference:
     """Central differences of the weighted sum of a reference, element by element."""
 
-    def slopes(dy: Arrays, **arrays: np.ndarray) -> dict[str, np.ndarray]:
+    def slopes(dy: Arrays, *arrays: np.ndarray) -> dict[str, np.ndarray]:
         def loss() -> float:
-            values = [v for v in _as_list(reference(**arrays)) if v.dtype.kind == "f"]
+            values = [v for v in _as_list(reference(*arrays)) if v.dtype.kind == "f"]
             return sum(float(np.sum(v * w)) for v, w in zip(values, dy, strict=True))
 
-        return {name: _slope(loss, arrays[name]) for name in names}
+        return {n: _slope(loss, arrays[names.index(n)]) for n in differentiate}
 
     return slopes
 

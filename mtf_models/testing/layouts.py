@@ -30,21 +30,37 @@ class Placement(NamedTuple):
 ONE_DEVICE = Placement("", "")
 
 
-def admissible(placement: Placement, shapes: Iterable[Shape]) -> bool:
+def admissible(placement: Placement, shapes: Iterable[ShapeLike]) -> bool:
     """Whether tensors of all these shapes can be laid out so."""
     axes = {d.name: d.size for d in Shape(placement.mesh)}
     rules = LayoutRules(placement.layout)
     return not any(
-        layout_faults(shape, tensor_layout(shape, rules, axes), axes, "tensor") for shape in shapes
+        layout_faults(shape, tensor_layout(shape, rules, axes), axes, "tensor")
+        for shape in map(Shape, shapes)
     )
 
 
-def every(names: Sequence[str], mesh: str) -> Iterator[Placement]:
-    """All placements on one mesh: each dimension whole or split over one of the axes."""
-    axes = [None, *Shape(mesh).dimension_names]
-    for chosen in itertools.product(axes, repeat=len(names)):
-        pairs = zip(names, chosen, strict=True)
-        yield Placement(mesh, ",".join(f"{name}:{axis}" for name, axis in pairs if axis))
+def every(shapes: Iterable[ShapeLike], mesh: str) -> Iterator[Placement]:
+    """All placements on one mesh that split something, each dimension over an axis that divides it.
+
+    Those that send two dimensions of one tensor to one axis are among them (`admissible`).
+
+    Args:
+        shapes: of all tensors that are to be laid out.
+        mesh: axes and sizes, as text.
+    """
+    sizes: dict[str, list[int]] = {}
+    for dim in itertools.chain.from_iterable(map(Shape, shapes)):
+        sizes.setdefault(dim.name, []).append(dim.size)
+    choices = [
+        [None, *(axis.name for axis in Shape(mesh) if not any(n % axis.size for n in found))]
+        for found in sizes.values()
+    ]
+    for chosen in itertools.product(*choices):
+        pairs = zip(sizes, chosen, strict=True)
+        layout = ",".join(f"{name}:{axis}" for name, axis in pairs if axis)
+        if layout:
+            yield Placement(mesh, layout)
 
 
 def covering(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> list[Placement]:
@@ -58,10 +74,9 @@ def covering(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> lis
         meshes: their axes and sizes, as text.
     """
     known = [Shape(shape) for shape in shapes]
-    names = list(dict.fromkeys(name for shape in known for name in shape.dimension_names))
     chosen = [ONE_DEVICE]
     for mesh in meshes:
-        candidates = [p for p in every(names, mesh) if p.layout and admissible(p, known)]
+        candidates = [p for p in every(known, mesh) if admissible(p, known)]
         wanted = set().union(*map(_facets, candidates))
         while wanted:
             best = max(candidates, key=lambda p: len(_facets(p) & wanted))

@@ -41,6 +41,17 @@ class Bitransformer:
         self.decoder = decoder
         self.shared_embedding = shared_embedding
 
+    @property
+    def vocab_sizes(self) -> dict[str, int]:
+        """Feature name to the number of ids that it may have."""
+        sizes = self.encoder.input_vocab_size, self.decoder.output_vocab_size
+        return dict(zip(self.feature_names, sizes, strict=True))
+
+    @property
+    def vocab_divisor(self) -> int:
+        """What the decoder's vocabulary is rounded up to a multiple of."""
+        return self.decoder.vocab_divisor
+
     def call(
         self,
         features: Features,

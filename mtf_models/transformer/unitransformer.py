@@ -43,6 +43,8 @@ class Unitransformer:
             added entries masked everywhere.
     """
 
+    feature_names = ("targets",)
+
     def __init__(
         self,
         layer_stack: LayerStack,
@@ -88,7 +90,10 @@ class Unitransformer:
         self.token_dropout_rate = token_dropout_rate
         self.pad_vocab = pad_vocab
 
-    feature_names = ("targets",)
+    @property
+    def vocab_sizes(self) -> dict[str, int]:
+        """Feature name, of prompts too, to the number of ids that it may have."""
+        return dict.fromkeys(("inputs", "targets"), self.output_vocab_size)
 
     def call(
         self,

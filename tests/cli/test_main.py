@@ -16,13 +16,21 @@ OPTIONS = {
     "train": options.TrainOptions,
     "eval": options.EvalOptions,
     "infer": options.InferOptions,
+    "inspect": options.InspectOptions,
     "bench": options.BenchOptions,
 }
-BODIES = {"train": "train", "eval": "evaluate", "infer": "infer", "bench": "benchmark"}
+BODIES = {
+    "train": "train",
+    "eval": "evaluate",
+    "infer": "infer",
+    "inspect": "inspect_folder",
+    "bench": "benchmark",
+}
 REQUIRED = {
     "train": ["--model_dir=m"],
     "eval": ["--model_dir=m"],
     "infer": ["--model_dir=m", "--input=i", "--output=o"],
+    "inspect": ["some/folder"],
     "bench": ["train"],
 }
 
@@ -112,11 +120,11 @@ def test_a_command_hands_its_options_to_its_body(command, body):
     assert received[0].mesh == "batch:2"
 
 
-def test_inspect_hands_over_the_path(body):
-    received = []
-    body("inspect_folder", received.append)
-    assert main(["inspect", "some/folder"]) == 0
-    assert received == ["some/folder"]
+def test_inspect_takes_a_path_or_none():
+    given = parse(["inspect", "some/folder"])
+    assert options_from(given, options.InspectOptions).path == "some/folder"
+    given = parse(["inspect", "--gin_file=a.gin"])
+    assert options_from(given, options.InspectOptions).path is None
 
 
 def failing_with(error):

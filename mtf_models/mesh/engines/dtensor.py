@@ -60,6 +60,26 @@ class DTensorEngine:
         """Lays a value out; in a compiled function also stops layouts from spreading past it."""
         return dtensor.relayout(value, self._layout(layout))
 
+    def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
+        """Lays a value out anew where a split may go from one of its axes to another.
+
+        The all-to-all of DTensor is wrong, in silence, for values of more than three axes neither
+        of whose two is the first. There the axis that was split is brought to the front for it.
+        It takes no bool and no small integers.
+        """
+        if not (value.dtype.is_floating or value.dtype in (tf.int32, tf.int64)):
+            wide = tf.cast(value, tf.int32 if value.dtype.size < 4 else tf.int64)
+            return self.pin(tf.cast(self.move(wide, before, after), value.dtype), after)
+        moved = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+        if len(before) < 4 or len(moved) != 2 or 0 in moved:
+            return self.pin(value, after)
+        order = [moved[0], *(i for i in range(len(before)) if i != moved[0])]
+        value = self.pin(tf.transpose(value, order), tuple(before[i] for i in order))
+        # Twice, or in the gradient the old layout would spread back into the transposition.
+        for _ in range(2):
+            value = self.pin(value, tuple(after[i] for i in order))
+        return self.pin(tf.transpose(value, np.argsort(order).tolist()), after)
+
     def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> dtensor.DVariable:
         """A variable that holds `initial` in its layout."""
         return dtensor.DVariable(initial, trainable=False, name=name.replace("/", "_"))

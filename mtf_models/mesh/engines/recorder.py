@@ -32,6 +32,10 @@ class RecorderEngine:
         """Leaves a symbolic value as it is."""
         return value
 
+    def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
+        """Leaves a symbolic value as it is."""
+        return value
+
     def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> NoReturn:
         """Refuses: the abstract pass allocates nothing."""
         raise ShapeError(f"Variable {name} cannot be allocated in an abstract pass.")

@@ -37,6 +37,10 @@ class SingleEngine:
         """Lays a value out; there is only one place here."""
         return value
 
+    def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
+        """Lays a value out anew; there is only one place here."""
+        return value
+
     def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> tf.Variable:
         """A variable that holds `initial`."""
         return tf.Variable(initial, trainable=False, name=name.replace("/", "_"))

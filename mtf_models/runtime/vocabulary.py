@@ -1,0 +1,97 @@
+"""How many ids a model knows: what the config, the tokenizer and a checkpoint say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mtf_models.checkpoint import Reader
+from mtf_models.config import Config
+from mtf_models.errors import CheckpointError
+from mtf_models.mesh import Variable
+from mtf_models.runtime.settings import RunSettings
+from mtf_models.runtime.tasks import DEFAULT_VOCAB_SIZE
+
+_SENTINELS = 100
+"""How many ids T5's tokenizers have beyond their pieces."""
+
+
+def vocab_sizes(
+    config: Config, settings: RunSettings, reader: Reader | None = None
+) -> tuple[int, int]:
+    """The sizes of the vocabularies of inputs and targets.
+
+    Args:
+        config: may say them outright, as for models that read bytes.
+        settings: of the config; may have a tokenizer's.
+        reader: a checkpoint, whose tables tell them where the config does not; without one they
+            are T5's.
+    """
+    names = ("input_vocab_size", "output_vocab_size")
+    bound = [config.query(f"make_bitransformer.{name}") for name in names]
+    if None not in bound:
+        return tuple(bound)
+    if settings.vocabulary is not None:
+        return tuple(settings.vocabulary)
+    return _table_sizes(reader) or (DEFAULT_VOCAB_SIZE, DEFAULT_VOCAB_SIZE)
+
+
+def check_rows(
+    reader: Reader, variables: Mapping[str, Variable], sizes: tuple[int, int], divisor: int
+) -> None:
+    """Compares the tables of a checkpoint with the tokenizer's vocabularies.
+
+    Args:
+        reader: the checkpoint.
+        variables: of the model; those with a dimension `vocab` are compared.
+        sizes: how many ids inputs and targets have.
+        divisor: tables are rounded up to a multiple.
+
+    Raises:
+        CheckpointError: if tables have another number of rows, with what may be meant.
+    """
+    faults: dict[tuple[int, int], str] = {}
+    for name in reader.names:
+        shape = variables[name].shape if name in variables else ()
+        for axis, dimension in enumerate(shape):
+            size = sizes[0 if name.startswith("encoder/") else 1]
+            rows = reader.shape(name)[axis]
+            if dimension.name == "vocab" and rows != _padded(size, divisor):
+                faults.setdefault((rows, size), name)
+    if faults:
+        lines = [
+            f"{name} has {rows} rows; tokenizer gives {size}; {_remedy(rows, size, divisor)}"
+            for (rows, size), name in faults.items()
+        ]
+        raise CheckpointError(
+            f"The vocabulary does not fit checkpoint {reader.prefix}: {'. '.join(lines)}."
+        )
+
+
+def _remedy(rows: int, size: int, divisor: int) -> str:
+    if _padded(size + _SENTINELS, divisor) == rows:
+        return (
+            f"{_SENTINELS} sentinel ids then padding to {divisor} gives {rows}: set "
+            f"extra_ids={_SENTINELS}"
+        )
+    return (
+        f"padding to {divisor} gives {_padded(size, divisor)}: take the tokenizer that the model "
+        "was trained with"
+    )
+
+
+def _padded(size: int, divisor: int) -> int:
+    return -(-size // divisor) * divisor
+
+
+def _table_sizes(reader: Reader | None) -> tuple[int, int] | None:
+    """The rows of a checkpoint's tables, padding included."""
+    if reader is None:
+        return None
+    shapes = {name: reader.shape(name) for name in reader.names}
+    embeddings = {n: s[-2] for n, s in shapes.items() if n.endswith("/embedding")}
+    logits = {n: s[-1] for n, s in shapes.items() if n.endswith("/logits/kernel")}
+    if not embeddings:
+        return None
+    inputs = embeddings.get("encoder/embedding", next(iter(embeddings.values())))
+    outputs = embeddings.get("decoder/embedding", inputs)
+    return inputs, next(iter(logits.values()), outputs)

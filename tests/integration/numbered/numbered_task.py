@@ -1,0 +1,46 @@
+"""Tasks of 37 training and 7 validation examples that carry their number.
+
+Imported by `--module_import=numbered_task`, in the process of the tests and in others.
+"""
+
+import seqio
+import tensorflow as tf
+
+SPLITS = {"train": 37, "validation": 7}
+
+
+def read(split, shuffle_files=False, seed=None):
+    del shuffle_files, seed
+    numbers = tf.data.Dataset.range(SPLITS[split])
+    return numbers.map(
+        lambda i: {
+            "inputs": tf.strings.join(["n", tf.strings.as_string(i)]),
+            "targets": tf.strings.as_string(i),
+        }
+    )
+
+
+def exactly(targets, predictions):
+    pairs = zip(targets, predictions, strict=True)
+    return {"exactly": 100.0 * sum(a == b for a, b in pairs) / len(targets)}
+
+
+def add(name, splits, features, **options):
+    seqio.TaskRegistry.add(
+        name,
+        source=seqio.FunctionDataSource(
+            read, splits=splits, num_input_examples={split: SPLITS[split] for split in splits}
+        ),
+        preprocessors=[
+            seqio.preprocessors.tokenize,
+            seqio.CacheDatasetPlaceholder(),
+            seqio.preprocessors.append_eos,
+        ],
+        output_features=dict.fromkeys(features, seqio.Feature(seqio.ByteVocabulary())),
+        **options,
+    )
+
+
+add("numbered", ["train", "validation"], ["inputs", "targets"], metric_fns=[exactly])
+add("numbered_train_only", ["train"], ["inputs", "targets"], metric_fns=[exactly])
+add("numbered_lm", ["train", "validation"], ["targets"])
