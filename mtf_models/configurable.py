@@ -20,9 +20,6 @@ REQUIRED = gin.REQUIRED
 config_scope = gin.config_scope
 """`with config_scope("encoder"):` prefers what is bound in that scope."""
 
-config_scope = gin.config_scope
-"""`with config_scope("encoder"):` prefers bindings of `encoder/` to those without a scope."""
-
 Target = TypeVar("Target", bound=Callable[..., Any])
 
 

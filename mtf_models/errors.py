@@ -42,6 +42,12 @@ class CheckpointError(MtfError, RuntimeError):
     """A checkpoint or run folder that cannot be read, written, or does not fit the model."""
 
 
+class TrainingDiverged(MtfError, ArithmeticError):
+    """A loss that is not finite."""
+
+    exit_status = 1
+
+
 @contextmanager
 def failing_run() -> Iterator[None]:
     """Around a run that has started: an `MtfError` that leaves the block gets exit status 1."""

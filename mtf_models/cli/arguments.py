@@ -9,13 +9,11 @@ from typing import TypeVar
 Options = TypeVar("Options")
 
 
-def add_model_arguments(parser: argparse.ArgumentParser, *, model_dir_required: bool) -> None:
-    """Adds what every command that runs a model can be told (`ModelOptions`)."""
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds what every command on a run folder can be told (`ModelOptions`)."""
     add_config_arguments(parser)
     run = parser.add_argument_group("run")
-    run.add_argument(
-        "--model_dir", required=model_dir_required, metavar="DIR", help="the run folder"
-    )
+    run.add_argument("--model_dir", required=True, metavar="DIR", help="the run folder")
     run.add_argument(
         "--data_dir",
         metavar="DIR",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mtf_models.cli.arguments import (
-    add_model_arguments,
+    add_config_arguments,
     not_negative,
     options_from,
     positive,
@@ -17,8 +17,11 @@ from mtf_models.runtime.options import BenchOptions
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     parser.add_argument("benchmark", choices=["train"], help="what is measured")
-    add_model_arguments(parser, model_dir_required=False)
+    add_config_arguments(parser)
     measurement = parser.add_argument_group("measurement")
+    measurement.add_argument(
+        "--batch_size", type=positive, metavar="N", help="sequences in a batch"
+    )
     measurement.add_argument("--steps", type=positive, metavar="N", help="how many steps are timed")
     measurement.add_argument(
         "--seed", type=not_negative, metavar="N", help="of initial values and dropout"

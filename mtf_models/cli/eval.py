@@ -11,7 +11,7 @@ from mtf_models.runtime.options import EvalOptions
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
-    add_model_arguments(parser, model_dir_required=True)
+    add_model_arguments(parser)
     evaluation = parser.add_argument_group("evaluation")
     evaluation.add_argument(
         "--step", type=not_negative, metavar="N", help="the checkpoint (default: the latest)"

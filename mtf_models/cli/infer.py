@@ -11,7 +11,7 @@ from mtf_models.runtime.options import InferOptions
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
-    add_model_arguments(parser, model_dir_required=True)
+    add_model_arguments(parser)
     inference = parser.add_argument_group("inference")
     inference.add_argument(
         "--input", required=True, metavar="FILE", help="text file, one input a line"

@@ -11,7 +11,7 @@ from mtf_models.runtime.options import TrainOptions
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
-    add_model_arguments(parser, model_dir_required=True)
+    add_model_arguments(parser)
     training = parser.add_argument_group("training")
     training.add_argument(
         "--steps", type=positive, metavar="N", help="the step at which training ends"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mtf_models.config.names import original, resolve, signature
 from mtf_models.config.statements import Binding, Origin
-from mtf_models.configurable import registered
 from mtf_models.errors import ConfigError, did_you_mean
 
 _RUN = "mesh_tensorflow.transformer.utils.run"
@@ -47,11 +46,6 @@ def bindings_of(overrides: Mapping[str, Any]) -> list[Binding]:
         for name, value in overrides.items()
         if value is not None
     ]
-
-
-def _own_parameters() -> Iterable[str]:
-    """What our `run` takes, once it is registered."""
-    return registered()[_RUN].parameters if _RUN in registered() else ()
 
 
 def _value(name: str, value: Any) -> Any:

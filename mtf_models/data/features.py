@@ -84,7 +84,7 @@ def _tokens_of(name: str) -> str:
 
 
 def _range_faults(name: str, ids: np.ndarray, lowest: int | None, size: int) -> list[str]:
-    wrong = ids >= size
+    wrong = np.abs(ids.astype(np.int64)) >= size
     if lowest is not None:
         wrong |= ids < lowest
     if not wrong.any():

@@ -13,7 +13,8 @@ EOS = 1
 Caches = dict[str, Tensor]
 StepFunction = Callable[[Tensor, Tensor, Caches], tuple[Tensor, Caches]]
 """Takes the previous ids [batch], the position (int32 scalar) and the caches, which are empty at
-position 0; returns logits [batch, vocab] and the caches, always the same names and shapes."""
+position 0; returns log-probabilities [batch, vocab], -inf for ids that are not wanted, and the
+caches, always the same names and shapes."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def greedy_decode(
     """Takes the most likely token at each position, until every row has ended.
 
     Args:
-        step_function: gives the logits of one position.
+        step_function: gives the log-probabilities of one position.
         prompt: [batch, length] int32; its ids are kept, and decoding goes on after the last one.
-        vocab_dim: of the logits.
+        vocab_dim: of the log-probabilities.
         eos_id: ends a row, when it is decoded and not prompted.
 
     Returns:
@@ -94,12 +95,12 @@ class _GreedyLoop:
 
     def _advance(self, state: _State) -> _State:
         previous = self._at(state.ids, state.step - 1)
-        logits, caches = self.step_function(previous, state.step, state.caches)
-        best, log_probability = self._most_likely(mtf.to_float(logits))
+        log_probabilities, caches = self.step_function(previous, state.step, state.caches)
+        log_probability, best = mtf.top_1(mtf.to_float(log_probabilities), self.vocab_dim)
         prompted = mtf.less(state.step, self.prompt_length, output_shape=self.batch)
         decoding = mtf.logical_and(mtf.logical_not(prompted), mtf.equal(state.finished, 0))
         otherwise = mtf.where(prompted, self._at(self.prompt, state.step), 0)
-        token = mtf.where(decoding, best, otherwise)
+        token = mtf.where(decoding, mtf.cast(best, self.prompt.dtype), otherwise)
         ended = mtf.logical_and(decoding, mtf.equal(token, self.eos_id))
         here = mtf.equal(self.positions, state.step)
         return _State(
@@ -109,12 +110,6 @@ class _GreedyLoop:
             finished=mtf.maximum(state.finished, mtf.to_int32(ended)),
             caches=caches,
         )
-
-    def _most_likely(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """The best id of each row, and its log-probability."""
-        highest, index = mtf.top_1(logits, self.vocab_dim)
-        log_probability = highest - mtf.reduce_logsumexp(logits, self.vocab_dim)
-        return mtf.cast(index, self.prompt.dtype), log_probability
 
     def _at(self, ids: Tensor, position: Tensor) -> Tensor:
         """[batch, length] ids at one position; 0 before the first."""

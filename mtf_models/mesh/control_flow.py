@@ -34,7 +34,10 @@ def while_loop(
     mesh, shapes = inputs[0].mesh, [x.shape for x in inputs]
 
     def named(values: Sequence[tf.Tensor]) -> list[Tensor]:
-        return [Tensor(mesh, shape, value) for shape, value in zip(shapes, values, strict=True)]
+        # On a mesh, laying the state out as it came in brings the process down: there must be an
+        # operation between.
+        apart = map(tf.stop_gradient, values)
+        return [Tensor(mesh, shape, value) for shape, value in zip(shapes, apart, strict=True)]
 
     def body(*values: tf.Tensor) -> list[tf.Tensor]:
         state = body_fn(*named(values))

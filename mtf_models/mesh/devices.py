@@ -20,8 +20,10 @@ def make_virtual_cpus(at_least: int = 1) -> None:
     is first used: max(8, `at_least`), or what the environment variable MTF_VIRTUAL_CPUS says.
     """
     cpus = tf.config.list_physical_devices("CPU")
-    wanted = int(os.environ.get(VIRTUAL_CPUS_VARIABLE, DEFAULT_VIRTUAL_CPUS))
-    count = max(wanted, at_least)
+    wanted = os.environ.get(VIRTUAL_CPUS_VARIABLE, str(DEFAULT_VIRTUAL_CPUS))
+    if not wanted.isdigit():
+        raise DeviceError(f"{VIRTUAL_CPUS_VARIABLE}={wanted} is no number of devices; set 8, or 1.")
+    count = max(int(wanted), at_least)
     configured = tf.config.get_logical_device_configuration(cpus[0])
     if configured is not None and len(configured) >= count:
         return

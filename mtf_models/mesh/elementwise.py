@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from mtf_models.errors import ShapeError
 from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape, is_subsequence
+from mtf_models.mesh.dtype import DTypeLike, as_dtype
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import broadcast, broadcast_value
 from mtf_models.mesh.tensor import Tensor, import_tf_tensor, make, operation
@@ -191,7 +192,7 @@ def constant(
     mesh: Mesh, value: Scalar, shape: ShapeLike = (), dtype: tf.DType = tf.float32
 ) -> Tensor:
     """A tensor filled with one number."""
-    scalar = import_tf_tensor(mesh, tf.cast(value, dtype), Shape())
+    scalar = import_tf_tensor(mesh, _scalar(value, dtype), Shape())
     return broadcast(scalar, convert_to_shape(shape))
 
 
@@ -227,7 +228,8 @@ def _with_scalar(function: Callable[..., tf.Tensor], a: Operand, b: Operand) -> 
     return make(x.mesh, function(*sides), x.shape)
 
 
-def _scalar(value: Any, dtype: tf.DType) -> tf.Tensor:
+def _scalar(value: Any, dtype: DTypeLike) -> tf.Tensor:
+    dtype = as_dtype(dtype)
     sizes = list(value.shape) if tf.is_tensor(value) else list(np.shape(value))
     if sizes:
         raise ShapeError(
@@ -241,7 +243,8 @@ def _scalar(value: Any, dtype: tf.DType) -> tf.Tensor:
             f"{value!r} would be cut to a whole number beside a tensor of {dtype.name}; cast the "
             "tensor first (mtf.to_float)."
         )
-    return tf.constant(value, dtype)
+    number = int(value) if dtype.is_integer else bool(value) if dtype.is_bool else value
+    return tf.constant(number, dtype)
 
 
 def _as_tensor(mesh: Mesh, value: Operand, dtype: tf.DType) -> Tensor:

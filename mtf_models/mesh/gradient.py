@@ -7,11 +7,13 @@ from typing import Any
 
 import tensorflow as tf
 
+from mtf_models.errors import MtfError
 from mtf_models.mesh import random as mesh_random
 from mtf_models.mesh import scopes
+from mtf_models.mesh.elementwise import stop_gradient
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make
-from mtf_models.mesh.variable import recording_uses, substituting
+from mtf_models.mesh.variable import Uses, recording_uses, substituting
 
 
 def gradients(tape: tf.GradientTape, loss: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -24,15 +26,22 @@ def gradients(tape: tf.GradientTape, loss: Tensor, tensors: Sequence[Tensor]) ->
 
     Returns:
         Dense tensors of the shapes of `tensors`; zeros where `loss` does not depend on one.
+
+    Raises:
+        MtfError: if `loss` depends on none of them.
     """
     mesh = loss.mesh
     with mesh.running("gradients"):
-        found = tape.gradient(
-            loss.value,
-            [x.value for x in tensors],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-        dense = [tf.convert_to_tensor(g) for g in found]
+        found = tape.gradient(loss.value, [x.value for x in tensors])
+        if tensors and all(g is None for g in found):
+            raise MtfError(
+                "The loss depends on none of the tensors that it is to be differentiated by. The "
+                "tape must have watched their values, and the loss be computed under it."
+            )
+        dense = [
+            tf.zeros_like(x.value) if g is None else tf.convert_to_tensor(g)
+            for g, x in zip(found, tensors, strict=True)
+        ]
         return [make(mesh, g, x.shape) for g, x in zip(dense, tensors, strict=True)]
 
 
@@ -87,8 +96,9 @@ def recompute_grad(function: Callable[..., Outputs], inputs: Sequence[Tensor]) -
     mesh = inputs[0].mesh
     stream = mesh_random.current_stream()
     drawn_before = stream.drawn if stream else 0
-    with recording_uses() as used:
-        result = function(*inputs)
+    # Without gradients here, or a tape around all this would keep the intermediate values.
+    with recording_uses() as uses:
+        result = function(*map(stop_gradient, inputs))
     outputs = [result] if isinstance(result, Tensor) else list(result)
     scope = scopes.current_scope()
 
@@ -99,19 +109,14 @@ def recompute_grad(function: Callable[..., Outputs], inputs: Sequence[Tensor]) -
             with tf.control_dependencies([] if tf.executing_eagerly() else list(dys)):
                 late = [tf.identity(value) for value in values]
             with tf.GradientTape() as tape, mesh_random.replayed(stream, drawn_before):
-                tape.watch(late)
-                again = _replayed(function, inputs, late, list(used), scope)
-            return tape.gradient(
-                [x.value for x in again],
-                late,
-                list(dys),
-                unconnected_gradients=tf.UnconnectedGradients.ZERO,
-            )
+                tape.watch([value for value in late if value.dtype.is_floating])
+                again = _replayed(function, inputs, late, uses, scope)
+            return _slopes(tape, [x.value for x in again], late, dys)
 
         return [tf.identity(x.value) for x in outputs], backward
 
     with mesh.running("recompute_grad"):
-        values = replay(*[x.value for x in inputs], *used.values())
+        values = replay(*[x.value for x in inputs], *uses.values.values())
         named = [make(mesh, v, x.shape) for v, x in zip(values, outputs, strict=True)]
     return named[0] if isinstance(result, Tensor) else named
 
@@ -120,14 +125,32 @@ def _replayed(
     function: Callable[..., Outputs],
     inputs: Sequence[Tensor],
     values: Sequence[tf.Tensor],
-    names: Sequence[str],
+    uses: Uses,
     scope: str,
 ) -> list[Tensor]:
-    mesh = inputs[0].mesh
-    table = dict(zip(names, values[len(inputs) :], strict=True))
-    with mesh.running("recompute_grad"), scopes.entered(scope), substituting(table):
+    mesh, variables = inputs[0].mesh, values[len(inputs) :]
+    with mesh.running("recompute_grad"), scopes.entered(scope), substituting(uses, variables):
         result = function(*_named(inputs, values))
     return [result] if isinstance(result, Tensor) else list(result)
+
+
+def _slopes(
+    tape: tf.GradientTape,
+    results: Sequence[tf.Tensor],
+    sources: Sequence[tf.Tensor],
+    dys: Sequence[tf.Tensor],
+) -> list[tf.Tensor | None]:
+    """Dense derivatives for each source; None for integers, which have none."""
+    floating = [(y, dy) for y, dy in zip(results, dys, strict=True) if y.dtype.is_floating]
+    found = iter(
+        tape.gradient(
+            [y for y, _ in floating],
+            [x for x in sources if x.dtype.is_floating],
+            [dy for _, dy in floating],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+    )
+    return [tf.convert_to_tensor(next(found)) if x.dtype.is_floating else None for x in sources]
 
 
 def _named(like: Sequence[Tensor], values: Sequence[tf.Tensor]) -> list[Tensor]:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from mtf_models.errors import ShapeError
 from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
 from mtf_models.mesh.mesh import Mesh
-from mtf_models.mesh.reshape import transpose
+from mtf_models.mesh.reshape import broadcast_value, transpose
 from mtf_models.mesh.tensor import Tensor, make, operation, settle
 
 
@@ -70,12 +70,11 @@ def gather(
     places = _whole_numbers(indices, "gather")
     safe = tf.clip_by_value(places, 0, dim.size - 1)
     found = tf.gather(weights.value, safe, axis=axis)
-    inside = tf.equal(safe, places)
-    for _ in range(weights.shape.ndims - axis - 1):
-        inside = tf.expand_dims(inside, -1)
-    value = tf.where(inside, found, tf.zeros([], found.dtype))
     dims = weights.shape.dims
-    result = make(weights.mesh, value, Shape(dims[:axis] + indices.shape.dims + dims[axis + 1 :]))
+    shape = Shape(dims[:axis] + indices.shape.dims + dims[axis + 1 :])
+    # Of equal rank: on a mesh the gradient of a selection by a scalar brings the process down.
+    inside = broadcast_value(Tensor(weights.mesh, indices.shape, tf.equal(safe, places)), shape)
+    result = make(weights.mesh, tf.where(inside, found, tf.zeros([], found.dtype)), shape)
     return result if output_shape is None else transpose(result, output_shape)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mtf_models.errors import LayoutError, ShapeError
+from mtf_models.errors import LayoutError, ShapeError, did_you_mean
 from mtf_models.mesh import glossary
 from mtf_models.mesh.dimension import Dimension, Shape, parse_pairs
 
@@ -158,10 +157,10 @@ def check_rules(
     idle = []
     for dim, axis in rules.pairs:
         if dim not in present and dim not in glossary.DIMENSIONS:
-            near = _nearest(dim, present | set(glossary.DIMENSIONS))
+            near = did_you_mean(dim, present | set(glossary.DIMENSIONS))
             faults.append(f"{dim}:{axis}: no dimension is called {dim!r}{near}")
         elif axis not in axes and (axis not in glossary.AXES or _resembles(axis, axes)):
-            near = _nearest(axis, axes or glossary.AXES)
+            near = did_you_mean(axis, axes or glossary.AXES)
             faults.append(f"{dim}:{axis}: the mesh has no axis {axis!r}{near}")
         elif dim not in present or axes.get(axis, 1) == 1:
             idle.append(f"{dim}:{axis}")
@@ -193,15 +192,6 @@ def _indivisible(dim: Dimension, axis: str, parts: int) -> tuple[str, str]:
         extra = f", or {padded} if padded to a multiple of 128" if padded != above else ""
         return reason, f"the nearest sizes that fit are {nearest}{extra}; --pad_vocab pads it"
     return reason, f"the nearest sizes that fit are {nearest}"
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, sorted(known), n=2, cutoff=0.6)
-    return (
-        f"; did you mean {' or '.join(close)}?"
-        if close
-        else f"; known: {', '.join(sorted(known))}."
-    )
 
 
 def _resembles(name: str, present: Iterable[str]) -> bool:

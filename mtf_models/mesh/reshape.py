@@ -160,9 +160,12 @@ def _dimensions_to_unsplit(x: Tensor, shape: Shape) -> tuple[list[Dimension], li
 
 
 def _groups(a: Shape, b: Shape) -> list[Group]:
-    """Cuts two shapes of equal size into the smallest runs of dimensions of equal size."""
+    """Cuts two shapes of equal size into the smallest runs of dimensions of equal size.
+
+    Dimensions of size 1 are in no run: nothing is split there, wherever they are.
+    """
     groups: list[Group] = []
-    left, right = list(a.dims), list(b.dims)
+    left, right = ([d for d in shape if d.size > 1] for shape in (a, b))
     while left or right:
         taken_left, taken_right = left[:1], right[:1]
         left, right = left[1:], right[1:]

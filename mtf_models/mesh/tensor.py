@@ -116,8 +116,6 @@ def import_tf_tensor(
     if isinstance(value, Tensor):
         raise ShapeError(f"{value} has names already; mtf.rename_dimension or mtf.reshape it.")
     shape = Shape(shape)
-    if dtype is not None and tf.is_tensor(value):
-        value = tf.cast(value, dtype)
     found = tuple(value.shape) if tf.is_tensor(value) else np.shape(value)
     if list(found) != shape.to_integer_list:
         raise ShapeError(

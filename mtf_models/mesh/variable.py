@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +19,7 @@ from mtf_models.mesh.elementwise import cast
 from mtf_models.mesh.initializers import Initializer
 from mtf_models.mesh.layout import Layout
 from mtf_models.mesh.mesh import Mesh
+from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor
 
 
@@ -86,12 +87,14 @@ class Variable:
         """Replaces the value.
 
         Args:
-            value: an array, tensor or `mtf.Tensor` of this variable's sizes.
+            value: an array or tensor of this variable's sizes, or an `mtf.Tensor` of its
+                dimensions in any order.
 
         Raises:
-            ShapeError: if the sizes differ.
+            ShapeError: if the sizes or dimensions differ.
         """
         if isinstance(value, Tensor):
+            value = transpose(value, self.shape)
             value = value.value if value.mesh is self._store.mesh else value.numpy()
         found = list(value.shape) if hasattr(value, "shape") else list(np.shape(value))
         if found != self.shape.to_integer_list:
@@ -179,16 +182,28 @@ class VariableStore:
     @contextlib.contextmanager
     def eager(self) -> Iterator[None]:
         """`get_variable` inside makes variables as they are asked for and returns their values."""
-        with _use(_Source(self, {})):
+        with _use(_Source(self, {}, makes_variables=True)):
             yield
 
 
 class _Source:
-    """Where `get_variable` looks: a table of values, or nowhere in an abstract pass."""
+    """Where `get_variable` looks: a table of values, or nowhere in an abstract pass.
 
-    def __init__(self, store: VariableStore, table: Mapping[str, tf.Tensor] | None) -> None:
+    With `outer` the values are those of another source, without their gradients, and `used` holds
+    them as they came from there.
+    """
+
+    def __init__(
+        self,
+        store: VariableStore,
+        table: Mapping[str, tf.Tensor] | None,
+        outer: _Source | None = None,
+        makes_variables: bool = False,
+    ) -> None:
         self.store = store
         self.table = table
+        self.outer = outer
+        self.makes_variables = makes_variables
         self.used: dict[str, tf.Tensor] = {}
         self._cast: dict[tuple[str, tf.DType], Tensor] = {}
 
@@ -203,14 +218,23 @@ class _Source:
         return self._cast[key]
 
     def _value(self, mesh: Mesh, variable: Variable) -> tf.Tensor:
+        if self.outer is not None:
+            value = self.used[variable.name] = self.outer._value(mesh, variable)
+            return tf.stop_gradient(value)
         if self.table is None:
             mesh.check(variable.shape, variable.name)
-            return tf.zeros(variable.shape.to_integer_list, variable.dtype)
-        value = self.table.get(variable.name)
-        if value is None:
-            value = tf.convert_to_tensor(variable.held)
-        self.used[variable.name] = value
-        return value
+            # Of zeros TensorFlow may compute the value while it infers shapes.
+            return tf.raw_ops.Placeholder(
+                dtype=variable.dtype, shape=variable.shape.to_integer_list
+            )
+        if variable.name in self.table:
+            return self.table[variable.name]
+        if not self.makes_variables:
+            raise ShapeError(
+                f"Variable {variable.name} is read now and was not in the first pass over the "
+                "model, so nothing would train it: read the same variables in every mode."
+            )
+        return tf.convert_to_tensor(variable.held)
 
 
 class _Active(threading.local):
@@ -229,26 +253,31 @@ def _use(source: _Source) -> Iterator[_Source]:
         _active.source = saved
 
 
+class Uses(NamedTuple):
+    """The variables that a computation read, by name, and the store that they are in."""
+
+    store: VariableStore | None
+    values: dict[str, tf.Tensor]
+
+
 @contextlib.contextmanager
-def recording_uses() -> Iterator[dict[str, tf.Tensor]]:
-    """Yields a table that holds, at the end, the variables that were read inside."""
+def recording_uses() -> Iterator[Uses]:
+    """Variables read inside have no gradients; yields a table that holds them, with, at the end."""
     current = _active.source
     if current is None:
-        yield {}
+        yield Uses(None, {})
         return
-    with _use(_Source(current.store, current.table)) as source:
-        yield source.used
-    current.used.update(source.used)
+    with _use(_Source(current.store, None, current)) as source:
+        yield Uses(current.store, source.used)
 
 
 @contextlib.contextmanager
-def substituting(values: Mapping[str, tf.Tensor]) -> Iterator[None]:
-    """Variables named in `values` have these values inside."""
-    current = _active.source
-    if current is None:
+def substituting(uses: Uses, values: Sequence[tf.Tensor]) -> Iterator[None]:
+    """The variables of `uses` have these values inside, wherever this is."""
+    if uses.store is None:
         yield
         return
-    with _use(_Source(current.store, {**(current.table or {}), **values})):
+    with uses.store.serving(dict(zip(uses.values, values, strict=True))):
         yield
 
 

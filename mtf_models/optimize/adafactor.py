@@ -61,9 +61,9 @@ class AdafactorOptimizer(Optimizer):
     Args:
         multiply_by_parameter_scale: whether the learning rate is relative to the size of the
             variable, its root mean square.
-        learning_rate: a constant learning rate; None leaves it to the schedule of the run, and
-            without one it is `min(1 / sqrt(step + 1), 0.01)`, a twentieth of that if the steps are
-            not relative to the variables.
+        learning_rate: a constant for runs without a schedule; None for
+            `min(1 / sqrt(step + 1), 0.01)`, a twentieth of that if the steps are not relative to
+            the variables.
         decay_rate: the decay of the second moments: a number, a function of the step, or None for
             `adafactor_decay_rate_pow()`.
         beta1: the decay of the first moment; 0 keeps none.

@@ -67,7 +67,7 @@ class AdamWeightDecayOptimizer(_Adam):
     correction the first steps are larger: train with a warm-up.
 
     Args:
-        learning_rate: a constant learning rate; None leaves it to the schedule of the run.
+        learning_rate: a constant for runs without a schedule.
         weight_decay_rate: how much of the variable, times the learning rate, each step subtracts.
         beta_1: the decay of the first moment.
         beta_2: the decay of the second moment.
@@ -105,7 +105,7 @@ class AdamW(_Adam):
     step and its first steps are not corrected.
 
     Args:
-        learning_rate: a constant learning rate; None leaves it to the schedule of the run.
+        learning_rate: a constant for runs without a schedule.
         weight_decay_rate: how much of the variable, times the learning rate, each step subtracts.
         beta_1: the decay of the first moment.
         beta_2: the decay of the second moment.

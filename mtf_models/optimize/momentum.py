@@ -17,7 +17,7 @@ class MomentumOptimizer(Optimizer):
     reproduced; the slots of its checkpoints hold the same velocity and can be gone on from.
 
     Args:
-        learning_rate: a constant learning rate; None leaves it to the schedule of the run.
+        learning_rate: a constant for runs without a schedule.
         momentum: how much of the velocity stays from step to step.
     """
 

@@ -19,7 +19,7 @@ class Optimizer(abc.ABC):
     their own dimensions. An optimizer holds hyper-parameters and no state.
 
     Args:
-        learning_rate: a constant learning rate; None leaves it to the schedule of the run.
+        learning_rate: a constant for runs without a schedule.
     """
 
     def __init__(self, learning_rate: float | None = None) -> None:
@@ -91,15 +91,15 @@ class Optimizer(abc.ABC):
             step: how many steps were made before this one.
 
         Returns:
-            The constant that the constructor was given, else the scheduled rate, else the
+            The scheduled rate, else the constant that the constructor was given, else the
             optimizer's own default.
 
         Raises:
             ConfigError: if there is none of these.
         """
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return self._default_rate(step) if scheduled is None else scheduled
+        if scheduled is not None:
+            return scheduled
+        return self._default_rate(step) if self.learning_rate is None else self.learning_rate
 
     def _default_rate(self, step: int) -> float:
         raise ConfigError(

@@ -12,7 +12,7 @@ class SgdOptimizer(Optimizer):
     """Subtracts the gradient times the learning rate; has no slots.
 
     Args:
-        learning_rate: a constant learning rate; None leaves it to the schedule of the run.
+        learning_rate: a constant for runs without a schedule.
     """
 
     def slot_shapes(self, name: str, shape: Shape) -> dict[str, Shape]:

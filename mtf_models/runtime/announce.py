@@ -48,8 +48,9 @@ def finished(folder: Path, step: int, steps: int) -> str:
 
 def stopped(folder: Path, signal: Stopped, step: int) -> str:
     """That a signal ended the run, and what is saved."""
+    word = str(signal).capitalize()
     return (
-        f"\n{signal} after step {step}; everything is saved in {folder}. The same command goes on "
+        f"\n{word} after step {step}; everything is saved in {folder}. The same command goes on "
         "from there."
     )
 

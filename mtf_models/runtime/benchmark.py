@@ -43,12 +43,13 @@ def run(options: BenchOptions) -> None:
         MtfError: if the model cannot be built.
     """
     prepare.register(options)
-    files = options.gin_file or _DEFAULT_FILES
-    params = (*_DEFAULT_PARAMS, *options.gin_param)
+    files, params = options.gin_file, options.gin_param
+    if not files:
+        files, params = _DEFAULT_FILES, (*_DEFAULT_PARAMS, *params)
     config = gin_config.parse(files, params, overrides=prepare.overrides(options))
     settings = prepare.settings_of(config)
     mesh = prepare.mesh_of(settings)
-    model = model_from_config(config, mesh, settings.seed, options.pad_vocab, options.strict)
+    model = model_from_config(config, mesh, settings.seed, options.strict)
     figures = {
         "date": datetime.date.today().isoformat(),
         "model": ", ".join(files),
@@ -76,10 +77,11 @@ def time_training(model: Model, steps: int) -> dict[str, Any]:
     """
     settings = model.settings
     batch = batch_size_on(model.mesh, settings)
-    names = model.network.feature_names
     rng = np.random.default_rng(0)
-    shapes = {name: (batch, settings.sequence_length[name]) for name in names}
-    features = {name: rng.integers(1, 1000, shape, np.int32) for name, shape in shapes.items()}
+    lengths = {name: settings.sequence_length[name] for name in model.network.feature_names}
+    shapes = {name: (batch, length) for name, length in lengths.items()}
+    sizes = model.network.vocab_sizes
+    features = {name: rng.integers(1, sizes[name], shape) for name, shape in shapes.items()}
     trainer = Trainer(model)
     first = _seconds(lambda: trainer.step(features))
     times = [_seconds(lambda: trainer.step(features)) for _ in range(steps)]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import importlib
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ import tensorflow as tf
 from mtf_models import config as gin_config
 from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
 from mtf_models.config import Config
-from mtf_models.errors import CheckpointError, LayoutError
+from mtf_models.errors import CheckpointError, ConfigError, LayoutError, MtfError
 from mtf_models.mesh import (
     Dimension,
     Mesh,
@@ -25,9 +25,11 @@ from mtf_models.mesh import (
 )
 from mtf_models.mesh import random_stream as use_stream
 from mtf_models.mesh.layout import check_rules, raise_faults
-from mtf_models.runtime import settings as run
+from mtf_models.runtime.imports import import_tasks
 from mtf_models.runtime.model import Model, Network
-from mtf_models.runtime.settings import RunSettings
+from mtf_models.runtime.registry import register
+from mtf_models.runtime.run_folder import CONFIG_FILE, checked_step
+from mtf_models.runtime.settings import RunSettings, get_variable_dtype
 from mtf_models.runtime.vocabulary import check_rows, vocab_sizes
 from mtf_models.transformer.bitransformer import make_bitransformer
 from mtf_models.transformer.stack import make_layer_stack
@@ -62,9 +64,11 @@ def build_model(
         ConfigError: if the gin files cannot be read or bind unknown names.
         LayoutError: listing every dimension that does not fit the mesh.
     """
-    run.register()
-    config = gin_config.parse(list(gin_files), list(gin_params))
-    return model_from_config(config, mesh or Mesh(), seed, pad_vocab, strict)
+    register()
+    mesh = mesh or Mesh()
+    padding = [padding_binding(mesh)] if pad_vocab else []
+    config = gin_config.parse(list(gin_files), [*gin_params, *padding])
+    return model_from_config(config, mesh, seed, strict)
 
 
 def load_model(path: str | Path, mesh: Mesh | None = None, step: int | None = None) -> Model:
@@ -78,20 +82,46 @@ def load_model(path: str | Path, mesh: Mesh | None = None, step: int | None = No
     Raises:
         CheckpointError: if there is no config or checkpoint, or they do not fit each other.
     """
-    run.register()
+    register()
     folder = Path(path)
     config = read_folder_config(folder)
+    if mesh is None:
+        mesh = Mesh()
+        recorded = Mesh(config.query("utils.run.mesh_shape") or "")
+        if recorded.size > 1:
+            _log.warning("%s records mesh %s; using one device.", folder, recorded)
+    return restored_model(folder, config, mesh, step)[0]
+
+
+def restored_model(
+    folder: Path, config: Config, mesh: Mesh, step: int | None = None, strict: bool = False
+) -> tuple[Model, int]:
+    """The model of a config with the values of a checkpoint.
+
+    Args:
+        folder: has the checkpoints.
+        config: of the model.
+        mesh: where it runs.
+        step: which checkpoint; None for the latest.
+        strict: see `build_model`.
+
+    Returns:
+        The model and the step of its checkpoint.
+
+    Raises:
+        CheckpointError: if there is no such checkpoint, or it does not fit the config.
+    """
     manager = CheckpointManager(folder)
     step = checked_step(manager, step)
-    if mesh is None:
-        with config.active():
-            recorded = Mesh(run.run_settings().mesh_shape)
-        if recorded.size > 1:
-            _log.info("%s records mesh %s; using one device.", folder, recorded)
-    reader = Reader(manager.prefix(step))
-    model = model_from_config(config, mesh or Mesh(), reader=reader)
+    seed = config.query("utils.run.seed", 0)
+    model = model_from_config(config, mesh, seed, strict, reader=Reader(manager.prefix(step)))
     manager.restore(step, model.variables, allow_left_over=SLOTS)
-    return model
+    return model, step
+
+
+def padding_binding(mesh: Mesh) -> str:
+    """The binding that makes vocabularies divide over a mesh, for a config to record."""
+    return f"Unitransformer.pad_vocab_multiple = {mesh.splits(Dimension('vocab', mesh.size))}"
 
 
 def read_folder_config(folder: Path) -> Config:
@@ -101,7 +131,7 @@ def read_folder_config(folder: Path) -> Config:
         CheckpointError: if it records none.
     """
     require_run_folder(folder)
-    return gin_config.parse([str(folder / "operative_config.gin")])
+    return gin_config.parse([str(folder / CONFIG_FILE)])
 
 
 def require_run_folder(folder: Path) -> None:
@@ -110,36 +140,20 @@ def require_run_folder(folder: Path) -> None:
     Raises:
         CheckpointError: if it does not.
     """
-    if not (folder / "operative_config.gin").is_file():
+    if not (folder / CONFIG_FILE).is_file():
         raise CheckpointError(
-            f"{folder} is not a run folder: it has no operative_config.gin. Give the folder that "
+            f"{folder} is not a run folder: it has no {CONFIG_FILE}. Give the folder that "
             "`mtf train --model_dir` wrote."
         )
-
-
-def checked_step(manager: CheckpointManager, step: int | None) -> int:
-    """The step asked for, or the latest.
-
-    Raises:
-        CheckpointError: if there is no such checkpoint, listing those that there are.
-    """
-    steps = manager.steps()
-    if step is None and steps:
-        return manager.latest()
-    if step not in steps:
-        wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
-        there = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
-        raise CheckpointError(f"{manager.folder} has not {wanted}; it has {there}.")
-    return step
 
 
 def model_from_config(
     config: Config,
     mesh: Mesh,
     seed: int = 0,
-    pad_vocab: bool = False,
     strict: bool = False,
     reader: Reader | None = None,
+    batch_size: int | None = None,
 ) -> Model:
     """A model whose variables are specified and not allocated.
 
@@ -147,29 +161,29 @@ def model_from_config(
         config: what to build.
         mesh: where it runs.
         seed: of initial values and dropout.
-        pad_vocab: see `build_model`.
         strict: see `build_model`.
         reader: a checkpoint that tells vocabulary sizes where the config does not.
+        batch_size: of the batches to come, to check it with the rest; without a checkpoint it is
+            the config's, if that says it outright.
 
     Raises:
         CheckpointError: if the vocabulary that the config says does not fit the checkpoint.
         LayoutError: see `build_model`.
     """
-    if config.query("mesh_transformer.get_vocabulary.mixture_or_task_name") is not None:
-        for module in config.imports:  # they may register the task
-            importlib.import_module(module)
-    with config.active():
-        settings = run.run_settings()
+    import_tasks(config)
+    with config.active(), _gin_faults():
+        settings = RunSettings()
         if reader is not None and config.query("utils.run.model_type") is None:
             settings = dataclasses.replace(settings, model_type=_model_type(reader))
-        dtype = run.get_variable_dtype()
+        dtype = get_variable_dtype()
         sizes = vocab_sizes(config, settings, reader)
-        network = _network(settings, sizes, pad_vocab)
+        network = _network(settings, sizes)
         store = VariableStore(mesh, seed)
-        batch_size = None if reader else _bound_batch_size(settings)
+        if batch_size is None and reader is None:
+            batch_size = _bound_batch_size(settings)
         dimensions = _abstract_pass(network, store, settings, dtype, batch_size)
     if reader is not None:
-        check_rows(reader, store.variables, sizes, network.vocab_divisor)
+        check_rows(reader, store.variables, sizes)
     idle = check_rules(mesh.rules, mesh.axes, dimensions)
     model = Model(network, store, config, settings, dtype)
     _report_layout(model, idle, strict)
@@ -181,16 +195,30 @@ def _model_type(reader: Reader) -> str:
     return "bitransformer" if any(n.startswith("decoder/") for n in reader.names) else "lm"
 
 
-def _network(settings: RunSettings, sizes: tuple[int, int], pad_vocab: bool) -> Network:
+def _network(settings: RunSettings, sizes: tuple[int, int]) -> Network:
     if settings.model_type == "lm":
         return Unitransformer(
             layer_stack=make_layer_stack(),
             input_vocab_size=sizes[1],
             output_vocab_size=sizes[1],
             autoregressive=True,
-            pad_vocab=pad_vocab,
         )
-    return make_bitransformer(*sizes, pad_vocab=pad_vocab)
+    return make_bitransformer(*sizes)
+
+
+@contextlib.contextmanager
+def _gin_faults() -> Iterator[None]:
+    """Around what gin calls: its own errors, and those of values of a wrong type, in our words."""
+    try:
+        yield
+    except MtfError:
+        raise
+    except (RuntimeError, TypeError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise ConfigError(
+            f"The config cannot be built: {text} Bind what is missing, or give it a value of the "
+            "right type (--gin_param)."
+        ) from error
 
 
 def _abstract_pass(

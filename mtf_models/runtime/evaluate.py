@@ -201,10 +201,15 @@ def run(options: EvalOptions) -> None:
 
     model, step = load_for_use(options)
     name, split = prepare.task_name(model.config), options.split or SPLIT
+    count = options.num_examples or prepare.eval_examples(model.config)
     tasks_with_split(name, split)
     folder = Path(options.model_dir)
-    with failing_run(), contextlib.closing(MetricsWriter(folder)) as writer:
-        for found in evaluate(model, name, split, options.num_examples):
+    with (
+        failing_run(),
+        model.config.active(),
+        contextlib.closing(MetricsWriter(folder)) as writer,
+    ):
+        for found in evaluate(model, name, split, count):
             print(f"step {step}  {found.text()}", flush=True)
             writer.write(step, found.rows(), "eval")
     print(f"Added to {folder / METRICS_FILE}.")

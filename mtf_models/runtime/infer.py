@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mtf_models.errors import DataError, failing_run
 from mtf_models.runtime import prepare
@@ -25,9 +26,8 @@ def predict(model: Model, texts: Sequence[str], max_decode_length: int | None = 
         max_decode_length: at most so many tokens for each; by default the config's targets.
     """
     from mtf_models.data.evaluation import decode_texts, prediction_batches
-    from mtf_models.data.tasks import get_task_or_mixture
 
-    task = get_task_or_mixture(prepare.task_name(model.config))
+    task = _task(model)
     lengths = dict(model.settings.sequence_length)
     lengths.setdefault("inputs", lengths["targets"])
     predictions: list[str] = []
@@ -57,7 +57,8 @@ def run(options: InferOptions) -> None:
     output = Path(options.output)
     _check_writable(output)
     model, step = load_for_use(options)
-    with failing_run():
+    _task(model)
+    with failing_run(), model.config.active():
         predictions = predict(model, texts, options.max_decode_length)
         rows = (
             {"input": text, "prediction": prediction}
@@ -65,6 +66,12 @@ def run(options: InferOptions) -> None:
         )
         _write(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     print(f"Wrote {len(texts)} predictions of step {step} to {output}.")
+
+
+def _task(model: Model) -> Any:
+    from mtf_models.data.tasks import get_task_or_mixture
+
+    return get_task_or_mixture(prepare.task_name(model.config))
 
 
 def _check_writable(output: Path) -> None:

@@ -13,9 +13,9 @@ from mtf_models.checkpoint.names import GLOBAL_STEP
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
 from mtf_models.runtime import prepare
-from mtf_models.runtime.build import checked_step, model_from_config
+from mtf_models.runtime.build import model_from_config
 from mtf_models.runtime.options import InspectOptions
-from mtf_models.runtime.run_folder import variables_text
+from mtf_models.runtime.run_folder import checked_step, variables_text
 
 _ENDING = re.compile(r"\.(index|meta|extra\.json|data-\d{5}-of-\d{5})$")
 
@@ -49,7 +49,7 @@ def config_text(options: InspectOptions) -> str:
     config = prepare.read_config(options)
     settings = prepare.settings_of(config)
     mesh = Mesh(settings.mesh_shape or "", settings.layout_rules)
-    model = model_from_config(config, mesh, pad_vocab=options.pad_vocab, strict=options.strict)
+    model = model_from_config(config, mesh, strict=options.strict)
     return variables_text(model)
 
 

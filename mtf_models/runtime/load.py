@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
 from mtf_models.runtime import prepare
-from mtf_models.runtime.build import (
-    checked_step,
-    model_from_config,
-    read_folder_config,
-    require_run_folder,
-)
+from mtf_models.runtime.build import read_folder_config, require_run_folder, restored_model
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import EvalOptions, InferOptions
 from mtf_models.runtime.recorded_mesh import mesh_for
@@ -35,11 +29,5 @@ def load_for_use(options: EvalOptions | InferOptions) -> tuple[Model, int]:
     require_run_folder(folder)
     prepare.register(options)
     config = prepare.read_recorded_config(folder, options)
-    manager = CheckpointManager(folder)
-    step = checked_step(manager, options.step)
     mesh = mesh_for(config, read_folder_config(folder), as_asked=options.mesh is not None)
-    seed = prepare.settings_of(config).seed
-    reader = Reader(manager.prefix(step))
-    model = model_from_config(config, mesh, seed, options.pad_vocab, options.strict, reader)
-    manager.restore(step, model.variables, allow_left_over=SLOTS)
-    return model, step
+    return restored_model(folder, config, mesh, options.step, options.strict)

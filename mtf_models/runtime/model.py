@@ -13,6 +13,7 @@ import mtf_models.mesh as mtf
 from mtf_models.config import Config
 from mtf_models.data.features import check_features
 from mtf_models.errors import ConfigError, DataError
+from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import (
     Mesh,
     RandomStream,
@@ -103,7 +104,7 @@ class Model:
 
         def run(tensors: Tensors) -> Tensors:
             stream = RandomStream((self.seed, 0))
-            return self.loss_and_gradients(tensors, mode, stream)[1]
+            return self.loss_and_gradients(tensors, mode, stream, self.read())[1]
 
         return self._function(("gradients", _checked_mode(mode)), run)(self.tensors(features))
 
@@ -118,7 +119,8 @@ class Model:
         """Decodes the inputs greedily.
 
         Args:
-            features: "inputs" [batch, length]; a decoder-only model takes its prompts so.
+            features: "inputs" [batch, length], not packed; a decoder-only model takes its prompts
+                so. Targets may be there too, and are not read.
             beam_size: 1.
             temperature: 0.
             alpha: of the length penalty of a beam search, which greedy decoding has none of.
@@ -129,14 +131,18 @@ class Model:
             `ids` [batch, length], of a decoder-only model prompt and continuation, and `scores`.
 
         Raises:
-            ConfigError: for another beam size or temperature.
+            ConfigError: for another beam size or temperature, or a length of no tokens.
+            DataError: if the inputs are missing, packed or do not fit the vocabulary.
         """
         if beam_size != 1 or temperature:
             raise ConfigError(
                 f"decode was asked for beam_size={beam_size}, temperature={temperature}; this "
                 "version decodes greedily: leave beam_size at 1 and temperature at 0."
             )
-        inputs = self.tensors({"inputs": features["inputs"]}, names=("inputs",))
+        if max_decode_length is not None and max_decode_length < 1:
+            raise ConfigError(f"max_decode_length is {max_decode_length}; decode 1 token or more.")
+        read = {name: x for name, x in features.items() if name != "targets"}
+        inputs = self.tensors(_unpacked(read), names=("inputs",))
         length = max_decode_length or self._default_decode_length(inputs["inputs"])
 
         def run(tensors: Tensors) -> Tensors:
@@ -155,23 +161,29 @@ class Model:
 
         Returns:
             [batch] float32, natural logarithm.
+
+        Raises:
+            DataError: if a feature is missing, packed or does not fit the vocabulary.
         """
 
         def run(tensors: Tensors) -> Tensor:
             logits = self._call(tensors, "eval")["logits"]
             targets = tensors["targets"]
             vocab = logits.shape.get_dim_by_name("vocab")
-            hit = mtf.equal(mtf.mtf_range(self.mesh, vocab), targets, output_shape=logits.shape)
-            log_probability = mtf.log_softmax(mtf.to_float(logits), vocab)
-            of_target = mtf.reduce_sum(mtf.where(hit, log_probability, 0.0), reduced_dim=vocab)
             real = mtf.to_float(mtf.greater(targets, 0))
             length = targets.shape.get_dim_by_name("length")
-            return mtf.reduce_sum(of_target * real, reduced_dim=length)
+            losses = softmax_cross_entropy(logits, targets, vocab) * real
+            return -mtf.reduce_sum(losses, reduced_dim=length)
 
-        return self._function(("score",), run)(self.tensors(features))
+        return self._function(("score",), run)(self.tensors(_unpacked(features)))
 
     def loss_and_gradients(
-        self, tensors: Tensors, mode: str, stream: RandomStream, num_microbatches: int = 1
+        self,
+        tensors: Tensors,
+        mode: str,
+        stream: RandomStream,
+        table: Mapping[str, tf.Tensor],
+        num_microbatches: int = 1,
     ) -> tuple[ModelOutput, Tensors]:
         """The output of the network and the derivatives of its loss, for a step to use.
 
@@ -179,9 +191,9 @@ class Model:
             tensors: features on the mesh.
             mode: "train" or "eval".
             stream: what dropout draws from.
+            table: the values of the variables, from `read`.
             num_microbatches: of how many micro-batches this is one.
         """
-        table = self._store.read()
         trained = [v for v in self.variables.values() if v.trainable]
         # Recomputation runs layers again while gradients are taken, hence inside `_using` too.
         with self._using(table, stream), tf.GradientTape() as tape:
@@ -244,6 +256,16 @@ class Model:
         if key not in self._functions:
             self._functions[key] = CompiledFunction(self.mesh, function)
         return self._functions[key]
+
+
+def _unpacked(features: Mapping[str, Any]) -> Mapping[str, Any]:
+    packed = [name for name in features if name.endswith(("_segmentation", "_position"))]
+    if packed:
+        raise DataError(
+            f"This takes one sequence a row, without packing, and was given {', '.join(packed)}. "
+            "Leave them out, and the rows unpacked."
+        )
+    return features
 
 
 def _checked_mode(mode: str) -> str:

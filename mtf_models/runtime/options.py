@@ -33,7 +33,7 @@ class ConfigOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(ConfigOptions):
-    """What every command that runs a model can be told.
+    """What every command on a run folder can be told.
 
     Attributes:
         model_dir: the run folder.
@@ -41,7 +41,7 @@ class ModelOptions(ConfigOptions):
         data_dir: where prepared data are kept.
     """
 
-    model_dir: str | None = None
+    model_dir: str
     batch_size: int | None = None
     data_dir: str | None = None
 
@@ -62,7 +62,6 @@ class TrainOptions(ModelOptions):
         keep: how many of the latest checkpoints are kept.
     """
 
-    model_dir: str
     seed: int | None = None
     steps: int | None = None
     resume: bool = False
@@ -84,7 +83,6 @@ class EvalOptions(ModelOptions):
         num_examples: at most so many examples of each task; None for all.
     """
 
-    model_dir: str
     step: int | None = None
     split: str | None = None
     num_examples: int | None = None
@@ -102,7 +100,6 @@ class InferOptions(ModelOptions):
         max_decode_length: at most so many tokens for each input.
     """
 
-    model_dir: str
     input: str
     output: str
     step: int | None = None
@@ -110,17 +107,19 @@ class InferOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchOptions(ModelOptions):
+class BenchOptions(ConfigOptions):
     """What `mtf bench` is asked to do.
 
     Attributes:
         benchmark: the name of what is measured.
+        batch_size: sequences in a batch.
         seed: of initial values and dropout.
         steps: how many steps are timed.
         json: a file to write the measurements to; None for none.
     """
 
     benchmark: str
+    batch_size: int | None = None
     seed: int | None = None
     steps: int | None = None
     json: str | None = None

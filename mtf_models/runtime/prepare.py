@@ -9,16 +9,16 @@ from typing import Any
 
 from mtf_models import config as gin_config
 from mtf_models.config import Config
-from mtf_models.errors import ConfigError, DataError
+from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh, devices
-from mtf_models.runtime import settings as run
+from mtf_models.runtime import registry
+from mtf_models.runtime.build import padding_binding
+from mtf_models.runtime.imports import import_tasks, query_task
 from mtf_models.runtime.options import BenchOptions, ConfigOptions, ModelOptions, TrainOptions
 from mtf_models.runtime.run_folder import CONFIG_FILE, differences
 from mtf_models.runtime.settings import RunSettings
 
 _log = logging.getLogger("mtf_models")
-
-_TASK_FUNCTIONS = ("get_vocabulary", "mesh_train_dataset_fn", "mesh_eval_dataset_fn")
 
 
 def register(options: ConfigOptions) -> None:
@@ -27,7 +27,7 @@ def register(options: ConfigOptions) -> None:
     Raises:
         ConfigError: if a module cannot be imported.
     """
-    run.register()
+    registry.register()
     for module in options.module_import:
         try:
             importlib.import_module(module)
@@ -45,7 +45,7 @@ def register(options: ConfigOptions) -> None:
 def overrides(options: ConfigOptions) -> dict[str, Any]:
     """The flags that stand for bindings, by name."""
     names = ["mesh", "layout"]
-    if isinstance(options, ModelOptions):
+    if isinstance(options, ModelOptions | BenchOptions):
         names.append("batch_size")
     if isinstance(options, TrainOptions | BenchOptions):
         names.append("seed")
@@ -65,7 +65,13 @@ def read_config(options: ConfigOptions) -> Config:
             "No gin file is given: say which model to build, for example "
             "--gin_file=examples/g2p_tiny.gin."
         )
-    return gin_config.parse(options.gin_file, options.gin_param, overrides=overrides(options))
+    flags = overrides(options)
+    config = gin_config.parse(options.gin_file, options.gin_param, overrides=flags)
+    if not options.pad_vocab:
+        return config
+    settings = settings_of(config)
+    padding = padding_binding(Mesh(settings.mesh_shape or "", settings.layout_rules))
+    return gin_config.parse(options.gin_file, [*options.gin_param, padding], overrides=flags)
 
 
 def read_recorded_config(folder: Path, options: ModelOptions) -> Config:
@@ -99,9 +105,9 @@ def settings_of(config: Config) -> RunSettings:
         DataError: if it names a task that there is not.
         ConfigError: if it has no length for a feature of its model.
     """
-    _import_tasks(config)
+    import_tasks(config)
     with config.active():
-        settings = run.run_settings()
+        settings = RunSettings()
     needed = ("targets",) if settings.model_type == "lm" else ("inputs", "targets")
     missing = [name for name in needed if name not in settings.sequence_length]
     if missing:
@@ -131,6 +137,12 @@ def named_devices(settings: RunSettings) -> list[str] | None:
     return named if any(named) else None
 
 
+def eval_examples(config: Config) -> int | None:
+    """How many examples of a task the config evaluates at the most; None for all."""
+    count = config.query("mesh_transformer.mesh_eval_dataset_fn.num_eval_examples", -1)
+    return None if count < 0 else count
+
+
 def task_name(config: Config) -> str:
     """The task or mixture that the config evaluates.
 
@@ -138,39 +150,10 @@ def task_name(config: Config) -> str:
         ConfigError: if it names none.
     """
     for function in ("mesh_eval_dataset_fn", "get_vocabulary"):
-        name = _query_task(config, function)
+        name = query_task(config, function)
         if name is not None:
             return name
     raise ConfigError(
         "The config names no task to read: bind mesh_eval_dataset_fn.mixture_or_task_name, or "
         "include 'examples/dataset.gin' and bind MIXTURE_NAME."
     )
-
-
-def _import_tasks(config: Config) -> None:
-    """Imports what the config asks for, if it names a task that is not there without.
-
-    A module of an old config may not exist any more, or need what does not.
-    """
-    named = [_query_task(config, function) for function in _TASK_FUNCTIONS]
-    if all(name is None or _is_known(name) for name in named):
-        return
-    for module in config.imports:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            _log.info("The config imports %s, which cannot be imported: %s.", module, error)
-
-
-def _is_known(task: str) -> bool:
-    from mtf_models.data.tasks import get_task_or_mixture
-
-    try:
-        get_task_or_mixture(task)
-    except DataError:
-        return False
-    return True
-
-
-def _query_task(config: Config, function: str) -> str | None:
-    return config.query(f"mesh_transformer.{function}.mixture_or_task_name")

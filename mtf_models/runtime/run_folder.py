@@ -67,17 +67,13 @@ class RunFolder:
         """Where the config is recorded."""
         return self.path / CONFIG_FILE
 
-    def has_run(self) -> bool:
-        """Whether a run was begun here."""
-        return self.config_file.exists() or bool(CheckpointManager(self.path).steps())
-
     def check_same(self, recorded: Config, config: Config) -> None:
         """Refuses to go on with a run under another config.
 
         Raises:
             ConfigError: listing the keys that differ and what can be done; nothing is changed.
         """
-        lines = differences(recorded, config)
+        lines = differences(recorded, config, allowed=_MAY_CHANGE)
         if lines:
             raise ConfigError(
                 f"{self.path} holds a run of another config:\n{lines}\nTake a new --model_dir, go "
@@ -158,9 +154,31 @@ class RunFolder:
             ) from error
 
 
-def differences(ours: Config, theirs: Config) -> str:
-    """What differs between two configs beside what may change in a run, a line for each key."""
-    found = [d for d in ours.differences(theirs) if not d.key.endswith(_MAY_CHANGE)]
+def checked_step(manager: CheckpointManager, step: int | None) -> int:
+    """The step asked for, or the latest.
+
+    Raises:
+        CheckpointError: if there is no such checkpoint, listing those that there are.
+    """
+    steps = manager.steps()
+    if step is None and steps:
+        return manager.latest()
+    if step not in steps:
+        wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
+        there = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
+        raise CheckpointError(f"{manager.folder} has not {wanted}; it has {there}.")
+    return step
+
+
+def differences(there: Config, here: Config, allowed: tuple[str, ...] = ()) -> str:
+    """What differs between two configs, a line for each key.
+
+    Args:
+        there: of the folder.
+        here: of the command.
+        allowed: ends of keys that may differ.
+    """
+    found = [d for d in there.differences(here) if not d.key.endswith(allowed)]
     return "\n".join(f"  {d.key}: {_shown(d.ours)} there, {_shown(d.theirs)} here" for d in found)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,29 +19,6 @@ _UTILS = "mesh_tensorflow.transformer.utils"
 BatchSize = int | tuple[str, int]
 
 
-@dataclass(frozen=True)
-class RunSettings:
-    """The arguments of `run`, which see."""
-
-    model_type: str
-    vocabulary: Any
-    train_dataset_fn: Callable[..., Any] | None
-    eval_dataset_fn: Callable[..., Any] | None
-    dataset_split: str
-    batch_size: BatchSize
-    train_steps: int | Callable[..., int]
-    sequence_length: Mapping[str, int]
-    mesh_shape: Any
-    mesh_devices: Sequence[str] | None
-    layout_rules: Any
-    learning_rate_schedule: Schedule | None
-    optimizer: Callable[..., Optimizer] | None
-    save_checkpoints_steps: int
-    keep_checkpoint_max: int | None
-    eval_every_steps: int
-    seed: int
-
-
 @configurable(module=_UTILS)
 def auto_train_steps(
     batch_size: int, sequence_length: Mapping[str, int], train_tokens: int = 2**36
@@ -52,32 +28,16 @@ def auto_train_steps(
 
 
 @configurable(module=_UTILS, name="run")
-def run_settings(
-    model_type: str = "bitransformer",
-    vocabulary: Any = None,
-    train_dataset_fn: Callable[..., Any] | None = None,
-    eval_dataset_fn: Callable[..., Any] | None = None,
-    dataset_split: str = "train",
-    batch_size: BatchSize = ("tokens_per_replica", 2048),
-    train_steps: int | Callable[..., int] = auto_train_steps,
-    sequence_length: int | Mapping[str, int] | None = None,
-    mesh_shape: Any = "",
-    mesh_devices: Sequence[str] | None = None,
-    layout_rules: Any = "",
-    learning_rate_schedule: Schedule | None = None,
-    optimizer: Callable[..., Optimizer] | None = None,
-    save_checkpoints_steps: int = 5000,
-    keep_checkpoint_max: int | None = None,
-    eval_every_steps: int = 0,
-    seed: int = 0,
-) -> RunSettings:
-    """Gathers what gin binds for a run.
+@dataclass(frozen=True)
+class RunSettings:
+    """What gin binds for a run, as `run.*`.
 
     Args:
         model_type: "bitransformer" or "lm".
-        vocabulary: that of inputs and targets, a pair if they differ; None for T5's.
+        vocabulary: the numbers of ids of inputs and targets, as `get_vocabulary` gives them; None
+            for T5's.
         train_dataset_fn: gives the training batches.
-        eval_dataset_fn: gives the evaluation batches.
+        eval_dataset_fn: gives the task to evaluate.
         dataset_split: what `train_dataset_fn` reads.
         batch_size: a number of sequences, or a pair of a method and a number, where the method is
             "sequences_per_batch", "tokens_per_batch", "sequences_per_replica" or
@@ -93,13 +53,37 @@ def run_settings(
         keep_checkpoint_max: how many of the latest are kept; None for all.
         eval_every_steps: steps between evaluations; 0 for one at the end.
         seed: of initial values, data order and dropout.
+
+    Raises:
+        ConfigError: if a value is none of those.
     """
-    if sequence_length is None or isinstance(sequence_length, int):
-        sequence_length = dict.fromkeys(("inputs", "targets"), sequence_length or 512)
-    if model_type not in ("bitransformer", "lm"):
-        raise ConfigError(f'run.model_type is {model_type!r}; it can be "bitransformer" or "lm".')
-    values = locals()
-    return RunSettings(**{name: values[name] for name in RunSettings.__dataclass_fields__})
+
+    model_type: str = "bitransformer"
+    vocabulary: tuple[int, int] | None = None
+    train_dataset_fn: Callable[..., Any] | None = None
+    eval_dataset_fn: Callable[..., Any] | None = None
+    dataset_split: str = "train"
+    batch_size: BatchSize = ("tokens_per_replica", 2048)
+    train_steps: int | Callable[..., int] = auto_train_steps
+    sequence_length: int | Mapping[str, int] | None = None
+    mesh_shape: Any = ""
+    mesh_devices: Sequence[str] | None = None
+    layout_rules: Any = ""
+    learning_rate_schedule: Schedule | None = None
+    optimizer: Callable[..., Optimizer] | None = None
+    save_checkpoints_steps: int = 5000
+    keep_checkpoint_max: int | None = None
+    eval_every_steps: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        length = self.sequence_length
+        if length is None or isinstance(length, int):
+            both = dict.fromkeys(("inputs", "targets"), length or 512)
+            object.__setattr__(self, "sequence_length", both)
+        faults = list(_faults(self))
+        if faults:
+            raise ConfigError("; ".join(faults) + ".")
 
 
 @configurable(module=_UTILS)
@@ -121,13 +105,31 @@ def get_variable_dtype(
     return VariableDType(*map(as_dtype, (master_dtype, slice_dtype, activation_dtype)))
 
 
+def _faults(settings: RunSettings) -> Iterator[str]:
+    if settings.model_type not in ("bitransformer", "lm"):
+        yield f'run.model_type is {settings.model_type!r}; it can be "bitransformer" or "lm"'
+    size = settings.batch_size
+    pair = isinstance(size, list | tuple) and len(size) == 2 and isinstance(size[1], int)
+    if not (isinstance(size, int) or pair):
+        yield f'run.batch_size is {size!r}; write a number, or ("sequences_per_batch", a number)'
+    if not isinstance(settings.seed, int) or not 0 <= settings.seed < 2**31:
+        yield f"run.seed is {settings.seed!r}; it is a whole number from 0 to {2**31 - 1}"
+    vocabulary = settings.vocabulary
+    sizes = vocabulary if isinstance(vocabulary, list | tuple) else [vocabulary]
+    if vocabulary is not None and [type(size) for size in sizes] != [int, int]:
+        yield (
+            f"run.vocabulary is {vocabulary!r}; bind it to @mesh_transformer.get_vocabulary(), "
+            "which asks the task"
+        )
+
+
 def compute_batch_size(
     batch_size: BatchSize, sequence_length: Mapping[str, int], replicas: int
 ) -> int:
     """The number of sequences in a batch.
 
     Args:
-        batch_size: see `run_settings`.
+        batch_size: see `RunSettings`.
         sequence_length: the longest feature counts for the methods that count tokens.
         replicas: into how many parts the mesh splits the batch.
 
@@ -164,17 +166,3 @@ def total_steps(mesh: Mesh, settings: RunSettings) -> int:
     if not callable(settings.train_steps):
         return settings.train_steps
     return settings.train_steps(batch_size_on(mesh, settings), settings.sequence_length)
-
-
-@functools.cache
-def register() -> None:
-    """Registers everything that gin files may name: importing the modules does it."""
-    import mtf_models.optimize.adafactor
-    import mtf_models.optimize.adam
-    import mtf_models.optimize.microbatch
-    import mtf_models.optimize.momentum
-    import mtf_models.optimize.sgd
-    import mtf_models.runtime.tasks
-    import mtf_models.transformer.attention
-    import mtf_models.transformer.bitransformer
-    import mtf_models.transformer.feed_forward  # noqa: F401

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass
 from typing import Any
 
 from mtf_models.checkpoint import CheckpointManager
 from mtf_models.config import Config
 from mtf_models.errors import ConfigError, failing_run
-from mtf_models.mesh import Dimension, Mesh, Shape
+from mtf_models.mesh import Mesh
 from mtf_models.runtime import announce, prepare
 from mtf_models.runtime.build import model_from_config, read_folder_config
 from mtf_models.runtime.evaluate import SPLIT, evaluate
@@ -21,6 +22,8 @@ from mtf_models.runtime.run_folder import RunFolder
 from mtf_models.runtime.settings import RunSettings, batch_size_on, total_steps
 from mtf_models.runtime.stop import Stopped, StopSignals, stop_signals
 from mtf_models.runtime.trainer import Trainer
+
+_log = logging.getLogger("mtf_models")
 
 
 @dataclass
@@ -47,8 +50,13 @@ class _Run:
         """Restores the last checkpoint, if there is one."""
         latest = self.manager.latest()
         if latest is not None:
-            self.position = self.trainer.restore(self.manager, latest).get("position")
+            self.position = self.trainer.restore(self.manager.folder, latest).get("position")
             self.saved = latest
+            if self.position is None:
+                _log.warning(
+                    "Checkpoint %d records no position in the data; they are read from the start.",
+                    latest,
+                )
 
     def save(self, stream: Any) -> None:
         """Writes a checkpoint of the present step, unless there is one."""
@@ -76,11 +84,15 @@ def run(options: TrainOptions) -> None:
         if ready.trainer.step_number >= ready.steps:
             print(announce.finished(folder.path, ready.trainer.step_number, ready.steps))
             return
-        with contextlib.closing(_open_stream(ready)) as stream:
+        if folder.config_file.exists() and not options.overwrite:
+            # Another process may have trained here until now.
+            folder.check_same(read_folder_config(folder.path), config)
+        # Data are read ahead in a thread of their own, under the bindings that are active here.
+        with config.active(), contextlib.closing(_open_stream(ready)) as stream:
             stream.peek()  # Nothing is written or deleted before it is sure that there are data.
             if options.overwrite:
                 folder.clear()
-            with failing_run(), config.active():
+            with failing_run():
                 folder.describe(config, ready.trainer.model, options.module_import)
                 _train(ready, stream)
     print(announce.farewell(folder.path, ready.steps))
@@ -113,10 +125,9 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
     evaluated = _evaluated(config, settings)
     mesh = _mesh(folder, config, options)
     batch_size = batch_size_on(mesh, settings)
-    mesh.check(Shape([Dimension("batch", batch_size)]), "features")
     with config.active():
         steps = total_steps(mesh, settings)
-    model = model_from_config(config, mesh, settings.seed, options.pad_vocab, options.strict)
+    model = model_from_config(config, mesh, settings.seed, options.strict, batch_size=batch_size)
     manager = CheckpointManager(folder.path, keep=settings.keep_checkpoint_max)
     return _Run(Trainer(model), manager, config, settings, steps, batch_size, evaluated)
 
@@ -148,13 +159,13 @@ def _open_stream(ready: _Run) -> Any:
     lengths = dict(ready.settings.sequence_length)
     if "inputs" not in ready.trainer.model.network.feature_names:
         lengths.pop("inputs", None)
-    with ready.config.active():
-        return ready.settings.train_dataset_fn(
-            sequence_length=lengths,
-            batch_size=ready.batch_size,
-            seed=ready.settings.seed,
-            position=ready.position,
-        )
+    return ready.settings.train_dataset_fn(
+        sequence_length=lengths,
+        batch_size=ready.batch_size,
+        seed=ready.settings.seed,
+        position=ready.position,
+        dataset_split=ready.settings.dataset_split,
+    )
 
 
 def _train(ready: _Run, stream: Any) -> None:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.checkpoint import CheckpointManager
-from mtf_models.errors import MtfError
+from mtf_models.errors import TrainingDiverged
 from mtf_models.mesh import Dimension, RandomStream, Shape, Tensor, Variable, VariableStore
 from mtf_models.mesh.dtype import VariableDType
 from mtf_models.mesh.initializers import zeros
@@ -23,13 +23,8 @@ from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.optimize.schedules import Schedule, compute
 from mtf_models.runtime.compiled import CompiledFunction, Tensors
 from mtf_models.runtime.model import Model
+from mtf_models.runtime.run_folder import RunFolder, checked_step
 from mtf_models.runtime.settings import total_steps
-
-
-class TrainingDiverged(MtfError, ArithmeticError):
-    """A loss that is not finite."""
-
-    exit_status = 1
 
 
 class Trainer:
@@ -57,6 +52,7 @@ class Trainer:
         with model.config.active():
             made = model.settings.optimizer or AdafactorOptimizer
             self.optimizer = optimizer or made()
+            self._total = total_steps(model.mesh, model.settings)
         self._schedule = learning_rate
         if learning_rate is None:
             self._schedule = model.settings.learning_rate_schedule
@@ -72,8 +68,7 @@ class Trainer:
     def learning_rate(self, step: int) -> float:
         """The learning rate of the step after `step` steps."""
         with self.model.config.active():
-            total = total_steps(self.model.mesh, self.model.settings)
-            return float(self.optimizer.rate(compute(self._schedule, step, total), step))
+            return float(self.optimizer.rate(compute(self._schedule, step, self._total), step))
 
     def step(self, features: Mapping[str, Any]) -> dict[str, float]:
         """Makes one step.
@@ -103,7 +98,7 @@ class Trainer:
         return {**values, "learning_rate": rate, "step": float(self.step_number)}
 
     def save(self, folder: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
-        """Writes weights and slots as a checkpoint of this step.
+        """Writes weights and slots as a checkpoint of this step, and the config if there is none.
 
         Args:
             folder: the run folder.
@@ -115,10 +110,27 @@ class Trainer:
         Raises:
             CheckpointError: if it cannot be written; earlier ones stay.
         """
-        return CheckpointManager(folder).save(self.step_number, self.variables, extra)
+        run_folder = RunFolder(folder)
+        prefix = CheckpointManager(folder).save(self.step_number, self.variables, extra)
+        if not run_folder.config_file.exists():
+            run_folder.describe(self.model.config, self.model)
+        return prefix
 
-    def restore(self, manager: CheckpointManager, step: int) -> dict[str, Any]:
-        """Takes up weights, slots and step of a checkpoint; returns what was saved as extra."""
+    def restore(self, folder: str | Path, step: int | None = None) -> dict[str, Any]:
+        """Takes up weights, slots and step of a checkpoint.
+
+        Args:
+            folder: the run folder.
+            step: which checkpoint; None for the latest.
+
+        Returns:
+            What was saved as extra.
+
+        Raises:
+            CheckpointError: if there is no such checkpoint, or it does not fit.
+        """
+        manager = CheckpointManager(folder)
+        step = checked_step(manager, step)
         extra = manager.restore(step, self.variables)
         self.step_number = step
         return extra
@@ -143,8 +155,8 @@ class Trainer:
         """One step on the mesh; assigns all variables at its end."""
         rate, step = mtf.to_float(inputs["learning_rate"]), mtf.to_int32(inputs["step"])
         features = {n: x for n, x in inputs.items() if n not in ("learning_rate", "step")}
-        grads, losses = self._accumulated(features, step)
         weights, slots = self.model.read(), self._slots.read()
+        grads, losses = self._accumulated(features, step, weights)
         for variable in self._trained():
             state = {s.name: self._named(s, slots) for s in self._slots_of[variable.name]}
             value = self._named(variable, weights)
@@ -155,7 +167,9 @@ class Trainer:
                 slot.held.assign(state[slot.name].value)
         return losses
 
-    def _accumulated(self, features: Tensors, step: Tensor) -> tuple[Tensors, Tensors]:
+    def _accumulated(
+        self, features: Tensors, step: Tensor, weights: Mapping[str, tf.Tensor]
+    ) -> tuple[Tensors, Tensors]:
         """Gradients and losses of a batch, in as many micro-batches as the config asks for."""
         batch = next(iter(features.values())).shape.get_dim_by_name("batch")
         count = self._microbatches(batch, features)
@@ -163,7 +177,7 @@ class Trainer:
         def compute_part(part: Tensors, index: Tensor) -> tuple[Tensors, Tensors]:
             seed = [tf.constant(self.model.seed, tf.int32), (step * count + index).value]
             stream = RandomStream(tf.stack(seed))
-            output, grads = self.model.loss_and_gradients(part, "train", stream, count)
+            output, grads = self.model.loss_and_gradients(part, "train", stream, weights, count)
             return grads, {"loss": output.loss, **output.losses}
 
         return serialize_training_step(features, compute_part, batch, count)

@@ -11,6 +11,7 @@ from mtf_models.mesh import Variable
 from mtf_models.runtime.settings import RunSettings
 from mtf_models.runtime.tasks import DEFAULT_VOCAB_SIZE
 
+_DIVISOR = 128
 _SENTINELS = 100
 """How many ids T5's tokenizers have beyond their pieces."""
 
@@ -28,59 +29,51 @@ def vocab_sizes(
     """
     names = ("input_vocab_size", "output_vocab_size")
     bound = [config.query(f"make_bitransformer.{name}") for name in names]
-    if None not in bound:
-        return tuple(bound)
-    if settings.vocabulary is not None:
-        return tuple(settings.vocabulary)
-    return _table_sizes(reader) or (DEFAULT_VOCAB_SIZE, DEFAULT_VOCAB_SIZE)
+    known = settings.vocabulary or _table_sizes(reader) or (DEFAULT_VOCAB_SIZE,) * 2
+    inputs, targets = (b if b is not None else k for b, k in zip(bound, known, strict=True))
+    return inputs, targets
 
 
-def check_rows(
-    reader: Reader, variables: Mapping[str, Variable], sizes: tuple[int, int], divisor: int
-) -> None:
+def check_rows(reader: Reader, variables: Mapping[str, Variable], sizes: tuple[int, int]) -> None:
     """Compares the tables of a checkpoint with the tokenizer's vocabularies.
 
     Args:
         reader: the checkpoint.
         variables: of the model; those with a dimension `vocab` are compared.
         sizes: how many ids inputs and targets have.
-        divisor: tables are rounded up to a multiple.
 
     Raises:
         CheckpointError: if tables have another number of rows, with what may be meant.
     """
-    faults: dict[tuple[int, int], str] = {}
-    for name in reader.names:
-        shape = variables[name].shape if name in variables else ()
-        for axis, dimension in enumerate(shape):
-            size = sizes[0 if name.startswith("encoder/") else 1]
-            rows = reader.shape(name)[axis]
-            if dimension.name == "vocab" and rows != _padded(size, divisor):
-                faults.setdefault((rows, size), name)
+    stored = set(reader.names)
+    faults: dict[tuple[int, int, int], str] = {}
+    for name, variable in variables.items():
+        axes = [i for i, dimension in enumerate(variable.shape) if dimension.name == "vocab"]
+        if name not in stored or not axes:
+            continue
+        size = sizes[0 if name.startswith("encoder/") else 1]
+        rows = reader.shape(name)[axes[0]]
+        padded = variable.shape.dims[axes[0]].size
+        if rows != padded:
+            faults.setdefault((rows, size, padded), name)
     if faults:
         lines = [
-            f"{name} has {rows} rows; tokenizer gives {size}; {_remedy(rows, size, divisor)}"
-            for (rows, size), name in faults.items()
+            f"{name} has {rows} rows; tokenizer gives {size}; {_remedy(rows, size, padded)}"
+            for (rows, size, padded), name in faults.items()
         ]
         raise CheckpointError(
             f"The vocabulary does not fit checkpoint {reader.prefix}: {'. '.join(lines)}."
         )
 
 
-def _remedy(rows: int, size: int, divisor: int) -> str:
-    if _padded(size + _SENTINELS, divisor) == rows:
+def _remedy(rows: int, size: int, padded: int) -> str:
+    with_sentinels = -(-(size + _SENTINELS) // _DIVISOR) * _DIVISOR
+    if with_sentinels == rows:
         return (
-            f"{_SENTINELS} sentinel ids then padding to {divisor} gives {rows}: set "
+            f"{_SENTINELS} sentinel ids then padding to {_DIVISOR} gives {rows}: set "
             f"extra_ids={_SENTINELS}"
         )
-    return (
-        f"padding to {divisor} gives {_padded(size, divisor)}: take the tokenizer that the model "
-        "was trained with"
-    )
-
-
-def _padded(size: int, divisor: int) -> int:
-    return -(-size // divisor) * divisor
+    return f"padding gives {padded}: take the tokenizer that the model was trained with"
 
 
 def _table_sizes(reader: Reader | None) -> tuple[int, int] | None:

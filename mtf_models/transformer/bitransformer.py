@@ -136,7 +136,6 @@ def make_bitransformer(
     output_vocab_size: int = REQUIRED,
     encoder_name: str = "encoder",
     decoder_name: str = "decoder",
-    pad_vocab: bool = False,
 ) -> Bitransformer:
     """An encoder-decoder whose sides are bound in the gin scopes `encoder/` and `decoder/`.
 
@@ -145,7 +144,6 @@ def make_bitransformer(
         output_vocab_size: of the decoder.
         encoder_name: the variable scope of the encoder.
         decoder_name: the variable scope of the decoder; the same one shares all weights.
-        pad_vocab: whether vocabularies are padded until they divide over the mesh.
     """
     with config_scope("encoder"):
         encoder = Unitransformer(
@@ -154,7 +152,6 @@ def make_bitransformer(
             output_vocab_size=None,
             autoregressive=False,
             name=encoder_name,
-            pad_vocab=pad_vocab,
         )
     with config_scope("decoder"):
         decoder = Unitransformer(
@@ -163,7 +160,6 @@ def make_bitransformer(
             output_vocab_size=output_vocab_size,
             autoregressive=True,
             name=decoder_name,
-            pad_vocab=pad_vocab,
         )
     return Bitransformer(encoder, decoder)
 

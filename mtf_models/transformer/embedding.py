@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import mtf_models.mesh as mtf
+from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh, Tensor, VariableDType
 from mtf_models.transformer.vocab import VocabEmbedding, get_vocab_embedding_cls
 
@@ -41,7 +42,7 @@ class Embedding:
             variable_dtype: dtypes of the variables.
             positions: whether positions belong to it too.
         """
-        vocab = stack.vocab(mesh, stack.input_vocab_size)
+        vocab = stack.vocab(stack.input_vocab_size)
         ids = get_vocab_embedding_cls()(mesh, vocab, stack.d_model, variable_dtype, "embedding")
         return cls(ids, stack.positions(mesh, variable_dtype) if positions else None)
 
@@ -50,5 +51,11 @@ class Embedding:
         x = self.ids.ids_to_embedding(ids)
         if self.positions is None:
             return x
+        rows, length = self.positions.shape.dims[0], ids.shape.get_dim_by_name("length")
+        if length.size > rows.size:
+            raise ConfigError(
+                f"Sequences of {length.size} positions, and positional embeddings for {rows.size}: "
+                "bind Unitransformer.max_length to the longest sequence."
+            )
         rows = mtf.gather(self.positions, position, self.positions.shape.dims[0])
         return mtf.add(x, rows, output_shape=x.shape)

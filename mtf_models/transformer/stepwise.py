@@ -35,7 +35,7 @@ def decode_stepwise(
     """
     length = prompt.shape.get_dim_by_name("length")
     one = Dimension("length", 1)
-    vocab = stack.vocab(prompt.mesh, stack.output_vocab_size)
+    vocab = stack.vocab(stack.output_vocab_size)
     constants: Caches = {}
 
     def step(previous: Tensor, position: Tensor, caches: Caches) -> tuple[Tensor, Caches]:
@@ -55,7 +55,9 @@ def decode_stepwise(
         )
         ids = mtf.reshape(previous, previous.shape + one)
         logits = stack.logits(context, stack.hidden(context, ids, embedding), embedding)
-        logits = vocab.mask_padding(logits, first=vocab.real)
-        return mtf.reshape(logits, logits.shape - one), context.caches
+        # Padding has its part of the probability, as in training, and is never chosen.
+        log_probabilities = mtf.log_softmax(mtf.to_float(logits), vocab.dim)
+        log_probabilities = vocab.mask_padding(log_probabilities, first=vocab.real)
+        return mtf.reshape(log_probabilities, logits.shape - one), context.caches
 
     return DecodeResult(*greedy_decode(step, prompt, vocab.dim))

@@ -39,8 +39,8 @@ class Unitransformer:
         loss_denominator: what the summed loss is divided by; by default the number of positions of
             the targets, padding included.
         token_dropout_rate: the part of the input ids that is set to padding in training.
-        pad_vocab: whether vocabularies are also rounded up until they divide over the mesh, the
-            added entries masked everywhere.
+        pad_vocab_multiple: tables are rounded up to a multiple of this too, so that they divide
+            over a mesh; the added entries are masked everywhere.
     """
 
     feature_names = ("targets",)
@@ -62,7 +62,7 @@ class Unitransformer:
         sinusoid_positional_embedding: bool = False,
         loss_denominator: float | None = None,
         token_dropout_rate: float = 0.0,
-        pad_vocab: bool = False,
+        pad_vocab_multiple: int = 1,
     ) -> None:
         if shared_embedding_and_softmax_weights and output_vocab_size not in (
             None,
@@ -88,7 +88,7 @@ class Unitransformer:
         self.learned_positions = positional_embedding and not self.sinusoid
         self.loss_denominator = loss_denominator
         self.token_dropout_rate = token_dropout_rate
-        self.pad_vocab = pad_vocab
+        self.pad_vocab_multiple = pad_vocab_multiple
 
     @property
     def vocab_sizes(self) -> dict[str, int]:
@@ -135,9 +135,9 @@ class Unitransformer:
         embedding = self.embedding(prompt.mesh, variable_dtype)
         return decode_stepwise(self, embedding, variable_dtype, prompt)
 
-    def vocab(self, mesh: Mesh, size: int) -> Vocab:
+    def vocab(self, size: int) -> Vocab:
         """A vocabulary of `size` real entries as this model lays it out."""
-        return Vocab.of_size(size, self.vocab_divisor, mesh, self.pad_vocab)
+        return Vocab.of_size(size, self.vocab_divisor, self.pad_vocab_multiple)
 
     def embedding(self, mesh: Mesh, variable_dtype: VariableDType) -> Embedding:
         """The embedding of this stack's own scope."""
@@ -191,7 +191,7 @@ class Unitransformer:
 
     def logits(self, context: Context, hidden: Tensor, embedding: Embedding) -> Tensor:
         """[..., d_model] to [..., vocab]."""
-        vocab = self.vocab(hidden.mesh, self.output_vocab_size)
+        vocab = self.vocab(self.output_vocab_size)
         if self.tied:
             logits = embedding.ids.hidden_to_logits(hidden)
         else:
@@ -212,7 +212,7 @@ class Unitransformer:
         The cross entropy counts targets above 0; it is divided by all positions.
         """
         logits = self.logits(context, hidden, embedding)
-        vocab = self.vocab(logits.mesh, self.output_vocab_size)
+        vocab = self.vocab(self.output_vocab_size)
         losses = softmax_cross_entropy(
             logits,
             targets,

@@ -30,21 +30,17 @@ class Vocab:
     real: int
 
     @classmethod
-    def of_size(cls, real: int, divisor: int, mesh: Mesh, pad: bool) -> Vocab:
+    def of_size(cls, real: int, divisor: int, pad_multiple: int = 1) -> Vocab:
         """Rounds a vocabulary up.
 
         Args:
             real: the entries that a tokenizer knows.
-            divisor: the table is rounded up to a multiple, as in the original.
-            mesh: where the table lies.
-            pad: whether it is also rounded up until it divides over the mesh.
+            divisor: classes are rounded up to a multiple, as in the original.
+            pad_multiple: the table is rounded up to a multiple of this too, beyond its classes.
         """
         classes = -(-real // divisor) * divisor
-        size = classes
-        if pad:
-            step = math.lcm(divisor, mesh.splits(Dimension("vocab", classes)))
-            size = -(-classes // step) * step
-        return cls(Dimension("vocab", size), classes, real)
+        step = math.lcm(divisor, pad_multiple)
+        return cls(Dimension("vocab", -(-classes // step) * step), classes, real)
 
     def mask_padding(self, logits: Tensor, first: int | None = None) -> Tensor:
         """Logits with -inf from entry `first` on; by default what is padded beyond the config."""

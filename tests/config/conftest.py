@@ -6,7 +6,7 @@ import gin
 import pytest
 
 from mtf_models.configurable import REQUIRED, configurable
-from mtf_models.runtime import settings
+from mtf_models.runtime import registry
 
 
 @configurable(module="toy.layers")
@@ -58,7 +58,7 @@ def toys():
 @pytest.fixture(scope="session")
 def zoo():
     """The configurables of the package, registered."""
-    settings.register()
+    registry.register()
 
 
 @pytest.fixture(autouse=True)

@@ -49,7 +49,7 @@ def product(terms, output):
 def equations(draw):
     dims = [mtf.Dimension(name, draw(st.sampled_from([8, 16]))) for name in NAMES]
     dims = dims[: draw(st.integers(2, len(dims)))]
-    some = st.lists(st.sampled_from(dims), max_size=3, unique=True).map(mtf.Shape)
+    some = st.lists(st.sampled_from(dims), max_size=4, unique=True).map(mtf.Shape)
     operands = draw(st.lists(some, min_size=1, max_size=3))
     found = list(dict.fromkeys(dim for shape in operands for dim in shape))
     form = draw(st.sampled_from(["output_shape", "reduced_dims", "default"]))

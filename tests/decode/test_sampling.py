@@ -17,7 +17,7 @@ NEXT = {
 
 
 def table_step(previous, position, caches):
-    """Logits of the table: what comes next depends on the last id and, by a cache, on the time."""
+    """Log-probabilities of the table, by the last id and, through a cache, the time."""
     mesh = previous.mesh
     rows = [NEXT[()], [0, 1, 0, 0], NEXT[(A,)], NEXT[(B,)]]
     with np.errstate(divide="ignore"):
@@ -27,11 +27,11 @@ def table_step(previous, position, caches):
     made = caches.get("made")
     if made is None:
         made = mtf.zeros(mesh, previous.shape, "int32")
-    logits = mtf.gather(table, previous, last)
+    found = mtf.gather(table, previous, last)
     end = mtf.import_tf_tensor(mesh, np.array([-100, 0, -100, -100], np.float32), [VOCAB])
     third = mtf.greater_equal(made, 2)
-    logits = mtf.where(third, end, logits, output_shape=logits.shape)
-    return logits, {"made": made + 1}
+    found = mtf.where(third, end, found, output_shape=found.shape)
+    return found, {"made": made + 1}
 
 
 def decode(prompt, step=table_step, mesh=None, **kwargs):

@@ -61,7 +61,7 @@ REFUSED = {
         ["do not fit numbered", "for inputs, targets, and for nothing else"],
     ),
     "a split that is not there": (
-        ['--gin_param=mesh_train_dataset_fn.dataset_split = "dev"'],
+        ['--gin_param=run.dataset_split = "dev"'],
         ["no split 'dev' in numbered", "train, validation"],
     ),
     "evaluations without a split": (
@@ -210,6 +210,16 @@ def test_a_folder_without_checkpoint(folder):
     outcome = mtf("eval", f"--model_dir={folder}")
     assert outcome.status == 2
     assert f"{folder} has" in outcome.err
+
+
+@pytest.mark.parametrize("command", ["eval", "infer"])
+def test_a_config_that_names_no_task(fixtures_dir, tmp_path, command):
+    (tmp_path / "in.txt").write_text("n1\n")
+    files = [f"--input={tmp_path / 'in.txt'}", f"--output={tmp_path / 'out.jsonl'}"]
+    words = files if command == "infer" else []
+    outcome = mtf(command, f"--model_dir={fixtures_dir / 't5_1_1_tiny'}", *words)
+    assert outcome.status == 2
+    assert "mtf: error: The config names no task to read" in outcome.err
 
 
 def test_a_split_to_evaluate_that_is_not_there(folder):

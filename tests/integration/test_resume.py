@@ -76,35 +76,34 @@ def test_killed_twice_and_resumed(tmp_path, notes, mesh):
     assert {(step, tuple(ids)) for step, ids in made} == {
         (s, tuple(i)) for s, i in expected.items()
     }
-    assert sum(map(len, expected.values())) == 80
-    assert training_rows(parts) == training_rows(whole)
-    assert same_bits(parameters(parts), parameters(whole))
 
-
-def test_two_epochs_hold_every_example_twice(tmp_path, notes):
-    assert train(tmp_path / "run", "--steps=19").status == 0
-    taken = [number for _, numbers in watched.read(notes) for number in numbers]
+    taken = [number for step in range(1, 21) for number in expected[step]]
     assert sorted(taken[:37]) == sorted(taken[37:74]) == list(range(37))
     assert taken[:37] != taken[37:74]
+    assert training_rows(parts) == training_rows(whole)
+    assert same_bits(parameters(parts), parameters(whole))
 
 
 @pytest.mark.parametrize(
     ("number", "status", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
-def test_stopped_by_a_signal(trained, tmp_path, signalled, monkeypatch, number, status, word):
-    folder = tmp_path / "run"
+def test_stopped_by_a_signal(folder, signalled, number, status, word):
     handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with monkeypatch.context():
-        signalled(8, number)
-        outcome = train(folder)
+    signalled(23, number)
+    outcome = train(folder, "--steps=25", "--save_every=100")
     assert outcome.status == status
-    assert f"{word} after step 8; everything is saved in {folder}" in outcome.out
-    assert f"mtf: {word}" in outcome.err
-    assert (folder / "model.ckpt-8.index").exists()
+    said = f"{word.capitalize()} after step 23; everything is saved in {folder}."
+    assert said in outcome.out
+    assert f"mtf: {word}\n" in outcome.err
+    assert (folder / "model.ckpt-23.index").exists()
     assert handlers == (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
 
-    monkeypatch.undo()
+
+def test_stopped_and_resumed(trained, tmp_path, signalled):
+    signalled(8, signal.SIGINT)
+    folder = tmp_path / "run"
+    assert train(folder).status == 130
     outcome = train(folder)
     assert outcome.status == 0
     assert "8 to 20" in outcome.out
@@ -124,7 +123,7 @@ def test_stopped_while_evaluating(tmp_path, monkeypatch):
     folder = tmp_path / "run"
     outcome = train(folder, "--eval_every=3", "--save_every=100")
     assert outcome.status == 130
-    assert "interrupted after step 3; everything is saved" in outcome.out
+    assert "Interrupted after step 3; everything is saved" in outcome.out
     assert (folder / "model.ckpt-3.index").exists()
 
 

@@ -163,16 +163,24 @@ def test_data_dir(folder, tmp_path):
 
 
 def test_a_mesh(tmp_path):
-    layout = "batch:data,heads:model,d_ff:model,vocab:model"
-    mesh = ("--mesh=data:2;model:2", f"--layout={layout}")
-    outcome = train(tmp_path / "run", *mesh, "--steps=2")
+    """With a vocabulary of 259 that is padded to 260, which the folder remembers."""
+    folder, layout = tmp_path / "run", "batch:data,heads:model,d_ff:model,vocab:model"
+    words = ["--mesh=data:2;model:2", f"--layout={layout}", "--steps=2"]
+    words += ["--gin_param=Unitransformer.vocab_divisor = 1", "--pad_vocab"]
+    outcome = train(folder, *words)
     assert outcome.status == 0, outcome.err
     assert f"mesh       data:2,model:2   layout {layout}" in outcome.out
     assert "devices    CPU:0, CPU:1, CPU:2, CPU:3" in outcome.out
-    info = (tmp_path / "run" / "model-info.txt").read_text()
-    table = 384 * 32 * 4 // 2
-    assert f"{table:,}  shared/embedding [vocab=384, d_model=32]  split over model" in info
+    info = (folder / "model-info.txt").read_text()
+    table = 260 * 32 * 4 // 2
+    assert f"{table:,}  shared/embedding [vocab=260, d_model=32]  split over model" in info
     assert re.search(rf"{32 * 4}  .*rms_norm/scale \[d_model=32\]\n", info)
+
+    outcome = mtf("eval", f"--model_dir={folder}", "--mesh=data:1;model:1")
+    assert outcome.status == 0, outcome.err
+    assert "recorded mesh 2×2 → using 1\n" in outcome.err
+    trained, evaluated = [row["numbered/loss"] for row in rows(folder)[-2:]]
+    assert evaluated == pytest.approx(trained, rel=1e-5)
 
 
 def test_another_config_is_refused(folder, no_trainer):
@@ -189,10 +197,17 @@ def test_another_config_is_refused(folder, no_trainer):
 
 
 def test_resume_goes_on_under_the_recorded_config(folder):
-    outcome = train(folder, "--gin_param=d_model = 64", "--seed=3", "--steps=21", "--resume")
+    asked = ("--gin_param=d_model = 64", "--seed=3", "--gin_param=run.save_checkpoints_steps = 2")
+    outcome = train(folder, *asked, "--steps=21", "--resume")
     assert outcome.status == 0
     assert "--resume goes on under the recorded config, and does not take:" in outcome.err
-    assert "  Unitransformer.d_model: 32 there, 64 here\n  run.seed: 0 there, 3 here" in outcome.err
+    for line in (
+        "Unitransformer.d_model: 32 there, 64 here",
+        "run.save_checkpoints_steps: 5 there, 2 here",
+        "run.seed: 0 there, 3 here",
+    ):
+        assert f"\n  {line}\n" in outcome.err
+    assert "run.train_steps" not in outcome.err
     assert f"parameters {PARAMETERS:,}" in outcome.out
     assert "steps      20 to 21" in outcome.out
 
@@ -217,7 +232,7 @@ def test_overwrite_deletes_what_runs_write(folder):
 
 def test_overwrite_keeps_the_run_if_the_new_one_cannot_start(folder):
     before = hashes(folder)
-    outcome = train(folder, "--gin_param=mesh_train_dataset_fn.dataset_split = 'x'", "--overwrite")
+    outcome = train(folder, "--gin_param=run.dataset_split = 'x'", "--overwrite")
     assert outcome.status == 2
     assert "There is no split 'x' in numbered" in outcome.err
     assert hashes(folder) == before

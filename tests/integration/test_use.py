@@ -124,8 +124,8 @@ def test_an_output_that_cannot_be_finished_stays_as_it_was(trained, tmp_path, mo
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.slow
-def test_in_processes_of_their_own(trained, tmp_path):
+def test_in_a_process_that_knows_the_folder_alone(trained, tmp_path):
+    """The module that registers the task is recorded there too."""
     words = (f"--model_dir={trained[0]}", "--num_examples=2")
     outcome = finish(start("eval", *words, cwd=tmp_path))
     assert outcome.status == 0

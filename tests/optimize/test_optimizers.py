@@ -127,9 +127,9 @@ def test_a_gradient_of_other_dimensions_is_refused():
         SgdOptimizer().update("w", value, gradient, {}, scalar, scalar)
 
 
-def test_the_constant_of_the_constructor_comes_before_the_schedule():
-    assert SgdOptimizer(learning_rate=0.5).rate(0.1, 3) == 0.5
-    assert SgdOptimizer().rate(0.1, 3) == 0.1
+def test_the_schedule_comes_before_the_constant_of_the_constructor():
+    assert SgdOptimizer(learning_rate=0.5).rate(0.1, 3) == 0.1
+    assert SgdOptimizer(learning_rate=0.5).rate(None, 3) == 0.5
 
 
 def test_only_adafactor_has_a_learning_rate_of_its_own():

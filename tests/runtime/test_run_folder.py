@@ -20,11 +20,6 @@ def test_a_file_is_no_folder(tmp_path):
         RunFolder(tmp_path / "file")
 
 
-def test_what_lies_in_an_empty_folder(tmp_path):
-    assert not RunFolder(tmp_path).has_run()
-    assert not RunFolder(tmp_path / "none").has_run()
-
-
 def test_the_lock_keeps_others_out(tmp_path):
     folder = RunFolder(tmp_path / "run")
     with folder.locked():

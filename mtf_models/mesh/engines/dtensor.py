@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
-from mtf_models.mesh.engines.single import Slice
+from mtf_models.mesh.engines.single import Slice, as_tensor
 from mtf_models.mesh.layout import Layout
 
 # Concurrent calls of compiled functions over a mesh bring the process down.
@@ -43,9 +43,9 @@ class DTensorEngine:
     def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
         """Lays a host value out, each device receiving its part only."""
         if not tf.executing_eagerly() or tf.is_tensor(value) and dtensor.is_dtensor(value):
-            return self.pin(tf.convert_to_tensor(value, dtype=dtype), layout)
+            return self.pin(as_tensor(value, dtype), layout)
         with tf.device("CPU:0"):
-            whole = tf.convert_to_tensor(value, dtype=dtype)
+            whole = as_tensor(value, dtype)
         if all(axis is None for axis in layout):
             return dtensor.copy_to_mesh(whole, self._layout(layout))
         parts: dict[tuple[int, ...], tf.Tensor] = {}

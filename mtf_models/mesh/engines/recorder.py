@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from mtf_models.errors import ShapeError
+from mtf_models.mesh.engines.single import as_tensor
 from mtf_models.mesh.layout import Fault, Layout
 
 
@@ -26,7 +27,7 @@ class RecorderEngine:
 
     def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
         """A constant of the graph."""
-        return tf.convert_to_tensor(value, dtype=dtype)
+        return as_tensor(value, dtype)
 
     def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
         """Leaves a symbolic value as it is."""

@@ -15,6 +15,13 @@ Slice = tuple[tuple[int, ...], np.ndarray]
 """Where a part of a tensor begins, and its values."""
 
 
+def as_tensor(value: Any, dtype: tf.DType | None) -> tf.Tensor:
+    """A TensorFlow tensor of an array or tensor, in its own dtype or another."""
+    if tf.is_tensor(value) and dtype is not None:
+        return tf.cast(value, dtype)
+    return tf.convert_to_tensor(value, dtype=dtype)
+
+
 class SingleEngine:
     """Holds every tensor whole on one device."""
 
@@ -31,7 +38,7 @@ class SingleEngine:
 
     def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
         """Brings a host value to the device."""
-        return tf.convert_to_tensor(value, dtype=dtype)
+        return as_tensor(value, dtype)
 
     def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
         """Lays a value out; there is only one place here."""

@@ -1,0 +1,43 @@
+"""The modules that a config imports, where they are needed for its tasks."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+
+from mtf_models.config import Config
+from mtf_models.errors import DataError
+
+_log = logging.getLogger("mtf_models")
+
+_TASK_FUNCTIONS = ("get_vocabulary", "mesh_train_dataset_fn", "mesh_eval_dataset_fn")
+
+
+def import_tasks(config: Config) -> None:
+    """Imports what the config asks for, if it names a task that is not there without.
+
+    A module of an old config may not exist any more, or need what does not.
+    """
+    named = [query_task(config, function) for function in _TASK_FUNCTIONS]
+    if all(name is None or _is_known(name) for name in named):
+        return
+    for module in config.imports:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            _log.info("The config imports %s, which cannot be imported: %s.", module, error)
+
+
+def _is_known(task: str) -> bool:
+    from mtf_models.data.tasks import get_task_or_mixture
+
+    try:
+        get_task_or_mixture(task)
+    except DataError:
+        return False
+    return True
+
+
+def query_task(config: Config, function: str) -> str | None:
+    """The task or mixture that a function of `mesh_transformer` is bound to, or None."""
+    return config.query(f"mesh_transformer.{function}.mixture_or_task_name")

@@ -1,0 +1,20 @@
+"""Registers everything that gin files may name."""
+
+from __future__ import annotations
+
+import functools
+
+
+@functools.cache
+def register() -> None:
+    """Imports the modules whose decorators do it; again does nothing."""
+    import mtf_models.optimize.adafactor
+    import mtf_models.optimize.adam
+    import mtf_models.optimize.microbatch
+    import mtf_models.optimize.momentum
+    import mtf_models.optimize.sgd
+    import mtf_models.runtime.settings
+    import mtf_models.runtime.tasks
+    import mtf_models.transformer.attention
+    import mtf_models.transformer.bitransformer
+    import mtf_models.transformer.feed_forward  # noqa: F401

@@ -1,0 +1,34 @@
+"""The tiny models of the transformer's tests, and a batch for them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtf_models as mtf
+
+CONFIGS = Path(__file__).parents[1] / "transformer"
+
+
+@pytest.fixture(scope="session")
+def build():
+    """Builds `t5_tiny.gin` or `lm_tiny.gin`."""
+
+    def build(name, *params, mesh=None, **kwargs):
+        return mtf.build_model([str(CONFIGS / f"{name}.gin")], list(params), mesh, **kwargs)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def features():
+    """Eight rows of inputs and targets of several lengths, each ending in 1."""
+    rng = np.random.default_rng(7)
+    found = {}
+    for name, length in {"inputs": 12, "targets": 10}.items():
+        ids = rng.integers(2, 100, [8, length], np.int32)
+        for row, end in zip(ids, rng.integers(3, length, 8), strict=True):
+            row[end:] = 0
+            row[end - 1] = 1
+        found[name] = ids
+    return found

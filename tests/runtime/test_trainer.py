@@ -1,0 +1,168 @@
+"""Training steps: what they return, when they compile, micro-batches, saving and restoring."""
+
+import numpy as np
+import pytest
+
+import mtf_models as mtf
+from mtf_models.errors import CheckpointError, MtfError
+from mtf_models.optimize.sgd import SgdOptimizer
+
+ONE_BLOCK = "num_layers = 1"
+
+
+@pytest.fixture
+def model(build):
+    return build("t5_tiny", ONE_BLOCK)
+
+
+def test_a_step_returns_the_loss_before_it(model, features):
+    before = float(model(features, "train").loss)
+    metrics = mtf.Trainer(model, learning_rate=0.01).step(features)
+    assert metrics["loss"] == pytest.approx(before, rel=1e-6)
+    assert metrics["cross_entropy"] == metrics["loss"]
+    assert metrics["learning_rate"] == pytest.approx(0.01)
+    assert metrics["step"] == 1
+    assert all(isinstance(value, float) for value in metrics.values())
+
+
+def test_training_learns_a_batch(model, features):
+    trainer = mtf.Trainer(model, learning_rate=0.05)
+    losses = [trainer.step(features)["loss"] for _ in range(30)]
+    assert losses[-1] < losses[0] / 3
+    assert float(model(features, "train").loss) < losses[-1]
+
+
+def test_plain_descent_moves_by_the_gradient(model, features):
+    before = {name: variable.numpy() for name, variable in model.variables.items()}
+    gradients = {name: g.numpy() for name, g in model.gradients(features).items()}
+    mtf.Trainer(model, optimizer=SgdOptimizer(), learning_rate=0.5).step(features)
+    for name, variable in model.variables.items():
+        right = before[name] - 0.5 * gradients[name]
+        np.testing.assert_allclose(variable.numpy(), right, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_other_features_do_not_compile_anew(model, features):
+    trainer = mtf.Trainer(model, learning_rate=0.1)
+    for _ in range(2):
+        trainer.step(features)
+        trainer.step({name: array[::-1] for name, array in features.items()})
+    assert trainer._step.compilations == 1
+    trainer.step({name: array[:4] for name, array in features.items()})
+    assert trainer._step.compilations == 2
+
+
+@pytest.mark.parametrize(
+    ("params", "argument", "rates"),
+    [
+        # Noam: the reciprocal of the root of the step, constant for the first 10,000.
+        ([], None, [0.01, 0.01]),
+        (["run.learning_rate_schedule = 0.25"], None, [0.25, 0.25]),
+        ([], 0.125, [0.125, 0.125]),
+        ([], lambda step, total: (step + 1) / total, [1 / 8, 2 / 8]),
+        (["run.train_steps = 4"], lambda step, total: (step + 1) / total, [1 / 4, 2 / 4]),
+    ],
+)
+def test_learning_rates(build, features, params, argument, rates):
+    steps = [] if "run.train_steps = 4" in params else ["run.train_steps = 8"]
+    model = build("t5_tiny", ONE_BLOCK, *steps, *params)
+    trainer = mtf.Trainer(model, learning_rate=argument)
+    found = [trainer.step(features)["learning_rate"] for _ in range(2)]
+    assert found == pytest.approx(rates, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("params", "slots"),
+    [
+        ([], {"_slot_v"}),
+        (["AdafactorOptimizer.min_dim_size_to_factor = 32"], {"_slot_v", "_slot_vr", "_slot_vc"}),
+        (["run.optimizer = @AdamWeightDecayOptimizer"], {"/adam_m", "/adam_v"}),
+    ],
+)
+def test_the_config_says_the_optimizer(build, features, params, slots):
+    model = build("t5_tiny", ONE_BLOCK, *params)
+    trainer = mtf.Trainer(model, learning_rate=0.01)
+    trainer.step(features)
+    names = trainer.variables.keys() - model.variables.keys()
+    found = {
+        name[len(max((v for v in model.variables if name.startswith(v)), key=len)) :]
+        for name in names
+    }
+    assert found == slots
+
+
+MICROBATCHES = "serialize_num_microbatches.tokens_per_microbatch_per_replica"
+
+
+@pytest.mark.parametrize(("name", "tokens"), [("t5_tiny", 12), ("t5_tiny", 50), ("lm_tiny", 20)])
+def test_micro_batches_are_the_whole_batch(build, features, name, tokens):
+    whole = build(name, ONE_BLOCK)
+    parts = build(name, ONE_BLOCK, f"{MICROBATCHES} = {tokens}")
+    batch = features if name == "t5_tiny" else {"targets": features["targets"]}
+    results = []
+    for model in (whole, parts):
+        trainer = mtf.Trainer(model, optimizer=SgdOptimizer(), learning_rate=0.1)
+        results.append([trainer.step(batch)["loss"] for _ in range(2)])
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-6)
+    for variable, right in zip(parts.variables.values(), whole.variables.values(), strict=True):
+        np.testing.assert_allclose(variable.numpy(), right.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_micro_batches_draw_dropout_of_their_own(build):
+    # Eight times the same row in eight micro-batches: with the same masks in each, the loss would
+    # be that of one row.
+    row = {"inputs": np.array([[5, 6, 7, 1]]), "targets": np.array([[8, 9, 1]])}
+    params = [ONE_BLOCK, "dropout_rate = 0.5", f"{MICROBATCHES} = 4"]
+    losses = []
+    for rows in (1, 8):
+        trainer = mtf.Trainer(build("t5_tiny", *params), learning_rate=0.0)
+        batch = {name: np.repeat(array, rows, axis=0) for name, array in row.items()}
+        losses.append(trainer.step(batch)["loss"])
+    assert losses[0] != pytest.approx(losses[1], rel=1e-4)
+
+
+def test_every_step_draws_dropout_anew_and_a_rerun_draws_it_again(build, features):
+    runs = []
+    for _ in range(2):
+        trainer = mtf.Trainer(build("t5_tiny", ONE_BLOCK, "dropout_rate = 0.3"), learning_rate=0.0)
+        runs.append([trainer.step(features)["loss"] for _ in range(3)])
+    assert len(set(runs[0])) == 3
+    assert runs[0] == runs[1]
+
+
+def test_a_loss_that_is_not_finite_ends_training(model, features):
+    embedding = model.variables["shared/embedding"]
+    embedding.assign(np.full(embedding.shape.to_integer_list, np.inf))
+    with pytest.raises(MtfError, match="loss of step 1 is nan.*lower learning rate") as caught:
+        mtf.Trainer(model, learning_rate=0.01).step(features)
+    assert caught.value.exit_status == 1
+
+
+def test_a_restored_run_is_the_uninterrupted_run(build, features, tmp_path):
+    params = [ONE_BLOCK, "dropout_rate = 0.3"]
+    trainer = mtf.Trainer(build("t5_tiny", *params), learning_rate=0.01)
+    for _ in range(2):
+        trainer.step(features)
+    path = trainer.save(tmp_path, extra={"position": [1, 2]})
+    assert path.name == "model.ckpt-2"
+    losses = [trainer.step(features)["loss"] for _ in range(2)]
+
+    resumed = mtf.Trainer(build("t5_tiny", *params), learning_rate=0.01)
+    assert resumed.restore(tmp_path, 2) == {"position": [1, 2]}
+    assert resumed.step_number == 2
+    assert [resumed.step(features)["loss"] for _ in range(2)] == losses
+    for name, variable in trainer.variables.items():
+        np.testing.assert_array_equal(resumed.variables[name].numpy(), variable.numpy())
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused_and_changes_nothing(
+    build, features, tmp_path
+):
+    trainer = mtf.Trainer(build("t5_tiny", ONE_BLOCK), learning_rate=0.01)
+    trainer.step(features)
+    trainer.save(tmp_path)
+    other = mtf.Trainer(build("t5_tiny", ONE_BLOCK, seed=5), optimizer=SgdOptimizer())
+    before = other.model.variables["shared/embedding"].numpy()
+    with pytest.raises(CheckpointError, match="left over in the checkpoint"):
+        other.restore(tmp_path, 1)
+    assert other.step_number == 0
+    np.testing.assert_array_equal(other.model.variables["shared/embedding"].numpy(), before)

@@ -1,0 +1,101 @@
+"""Decoding position by position gives what whole sequences give."""
+
+import numpy as np
+import pytest
+
+import mtf_models as mtf
+
+LEARNED = "transformer.Unitransformer.positional_embedding = True"
+VARIANTS = {
+    "bias_shared": [],
+    "bias": ["SelfAttention.relative_attention_type = 'bias'"],
+    "one memory head": ["SelfAttention.num_memory_heads = 1"],
+    "grouped heads": ["SelfAttention.num_memory_heads = 2"],
+    "shared keys and values": ["SelfAttention.shared_kv = True"],
+    "learned positions": [LEARNED, "SelfAttention.relative_attention_type = None"],
+    "separate embeddings": ["Bitransformer.shared_embedding = False"],
+}
+INPUTS = np.array([[5, 7, 9, 1, 0, 0], [11, 2, 1, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)
+PROMPTS = np.array([[5, 7, 9, 0], [11, 0, 0, 0], [0, 0, 0, 0]], np.int32)
+LAYOUT = "batch:batch,heads:model,d_ff:model,vocab:model"
+
+
+def assert_most_likely(ids, logits, first):
+    """From position `first[i]` of row i on, until its end, ids are the argmax of the logits."""
+    best = logits[:, :, :100].argmax(axis=-1)  # beyond is padding of the vocabulary
+    for row, start in enumerate(first):
+        ends = np.flatnonzero(ids[row, start:] == 1)
+        stop = start + ends[0] + 1 if len(ends) else ids.shape[1]
+        np.testing.assert_array_equal(ids[row, start:stop], best[row, start:stop])
+        assert not ids[row, stop:].any()
+
+
+def never_padding(model):
+    """Gives id 0, which whole sequences take for padding, logits of 0, where others are higher."""
+    kernel = model.variables["decoder/logits/kernel"]
+    value = kernel.numpy()
+    value[:, 0] = 0.0
+    kernel.assign(value)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_encoder_decoder(build, variant):
+    model = build("t5_tiny", *VARIANTS[variant], seed=2)
+    never_padding(model)
+    result = model.decode({"inputs": INPUTS}, max_decode_length=7)
+    ids = result.ids.numpy()
+    assert ids.shape == (3, 7)
+    features = {"inputs": INPUTS, "targets": ids}
+    assert_most_likely(ids, model(features).logits.numpy(), first=[0, 0, 0])
+    np.testing.assert_allclose(result.scores, model.score(features), rtol=1e-5)
+
+
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if v != "separate embeddings"])
+def test_a_language_model(build, variant):
+    model = build("lm_tiny", *VARIANTS[variant], seed=2)
+    ids = model.decode({"inputs": PROMPTS}, max_decode_length=5).ids.numpy()
+    assert ids.shape == (3, 9)
+    prompted = PROMPTS > 0
+    np.testing.assert_array_equal(ids[:, :4][prompted], PROMPTS[prompted])
+    logits = model({"targets": ids}).logits.numpy()
+    assert_most_likely(ids, logits, first=prompted.sum(axis=1))
+
+
+def test_the_length_is_by_default_that_of_the_inputs(build):
+    assert build("t5_tiny").decode({"inputs": INPUTS}).ids.shape.to_integer_list == [3, 6]
+
+
+def test_a_language_model_adds_by_default_the_length_of_the_targets(build):
+    assert build("lm_tiny").decode({"inputs": PROMPTS}).ids.shape.to_integer_list == [3, 18]
+
+
+def test_padding_of_the_vocabulary_is_never_decoded(build):
+    model = build("t5_tiny", seed=2)
+    kernel = model.variables["decoder/logits/kernel"]
+    value = kernel.numpy()
+    value[:, 100:] = 10 * value[:, :28]
+    kernel.assign(value)
+    ids = model.decode({"inputs": INPUTS}).ids.numpy()
+    logits = model({"inputs": INPUTS, "targets": ids}).logits.numpy()
+    assert (logits.argmax(axis=-1) >= 100).any()
+    assert ids.max() < 100
+
+
+@pytest.mark.parametrize(
+    "mesh",
+    [
+        "batch:2;model:4",
+        pytest.param("batch:8", marks=pytest.mark.slow),
+        pytest.param("model:8", marks=pytest.mark.slow),
+        pytest.param("batch:4;model:2", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("name", ["t5_tiny", "lm_tiny"])
+def test_on_meshes(build, name, mesh):
+    features = {"inputs": np.concatenate([INPUTS, INPUTS[::-1], INPUTS[:2] + 9])}
+    one, split = (
+        build(name, "num_layers = 1", mesh=mesh, seed=2).decode(features, max_decode_length=6)
+        for mesh in (None, mtf.Mesh(mesh, layout=LAYOUT))
+    )
+    np.testing.assert_array_equal(split.ids, one.ids)
+    np.testing.assert_allclose(split.scores, one.scores, rtol=1e-5)
