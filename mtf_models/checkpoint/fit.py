@@ -58,7 +58,7 @@ def check_fit(
     if missing:
         _log.info("Not in the checkpoint, %d keep their values: %s.", len(missing), missing)
     if left_over:
-        _log.info("Left in the checkpoint, %d are not needed: %s.", len(left_over), left_over)
+        _log.debug("Left in the checkpoint, %d are not needed: %s.", len(left_over), left_over)
     return common
 
 

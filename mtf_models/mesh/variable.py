@@ -169,8 +169,12 @@ class VariableStore:
 
     @contextlib.contextmanager
     def collecting(self) -> Iterator[None]:
-        """`get_variable` inside notes specifications and returns symbolic stand-ins."""
-        with _use(_Source(self, None)):
+        """`get_variable` inside notes specifications and returns symbolic stand-ins.
+
+        Everything inside is symbolic: it goes to the current `tf.Graph`, or one of its own.
+        """
+        graph = tf.Graph().as_default() if tf.executing_eagerly() else contextlib.nullcontext()
+        with graph, _use(_Source(self, None)):
             yield
 
     @contextlib.contextmanager

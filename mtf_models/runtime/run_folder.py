@@ -164,9 +164,9 @@ def checked_step(manager: CheckpointManager, step: int | None) -> int:
     if step is None and steps:
         return manager.latest()
     if step not in steps:
-        wanted = "a checkpoint" if step is None else f"a checkpoint of step {step}"
-        there = f"those of steps {', '.join(map(str, steps))}" if steps else "none"
-        raise CheckpointError(f"{manager.folder} has not {wanted}; it has {there}.")
+        wanted = "no checkpoint" if step is None else f"no checkpoint of step {step}"
+        there = f"there are steps {', '.join(map(str, steps))}" if steps else "there is none"
+        raise CheckpointError(f"{manager.folder} has {wanted}; {there}.")
     return step
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -71,7 +72,7 @@ def check_op(
         gradient_reference: takes a list of the cotangents of the floating results and the arrays,
             and returns the gradients by name. By default the reference's finite differences, or
             with no reference the gradients on one device.
-        modes: how to run, "eager" and "compiled".
+        modes: how to run, "eager", "compiled" or both.
         rtol: relative tolerance.
         atol: absolute tolerance, times the largest magnitude that is expected where above 1.
 
@@ -81,33 +82,24 @@ def check_op(
     arrays = {name: _rounded(array) for name, (_, array) in inputs.items()}
     if differentiate is None:
         differentiate = [name for name, array in arrays.items() if array.dtype.kind == "f"]
-    first = run_op(function, inputs, ONE_DEVICE, differentiate=differentiate)
-    expected = first
-    if reference is not None:
-        exact = {n: a.astype(np.float64) if a.dtype.kind == "f" else a for n, a in arrays.items()}
-        slopes = gradient_reference or _finite_differences(reference, list(exact), differentiate)
-        values = _as_list(reference(*exact.values()))
-        dy = [cotangent(value.shape) for value in values if value.dtype.kind == "f"]
-        slope = slopes(dy, *exact.values()) if dy and differentiate else {}
-        expected = Outcome(first.shapes, values, dict(slope))
+    expected = run_op(function, inputs, ONE_DEVICE, differentiate=differentiate)
     if placements is None:
-        shapes = [Shape(shape) for shape, _ in inputs.values()]
-        placements = covering([*shapes, *first.shapes])
+        placements = covering([*(shape for shape, _ in inputs.values()), *expected.shapes])
+    if reference is not None:
+        slopes = gradient_reference or _finite_differences(reference, list(arrays), differentiate)
+        values, derivatives = _exactly(reference, slopes if differentiate else None, arrays)
+        expected = Outcome(expected.shapes, values, derivatives)
     faults = []
-    for placement in placements:
-        for mode in modes:
-            try:
-                found = run_op(
-                    function,
-                    inputs,
-                    placement,
-                    compiled=mode == "compiled",
-                    differentiate=differentiate,
-                )
-            except Exception as error:
-                error.add_note(f"On {placement}, {mode}.")
-                raise
-            faults += [f"{placement}, {mode}: {f}" for f in _faults(found, expected, rtol, atol)]
+    for placement, mode in itertools.product(placements, modes):
+        compiled = {"eager": False, "compiled": True}[mode]
+        try:
+            found = run_op(
+                function, inputs, placement, compiled=compiled, differentiate=differentiate
+            )
+        except Exception as error:
+            error.add_note(f"On {placement}, {mode}.")
+            raise
+        faults += [f"{placement}, {mode}: {f}" for f in _faults(found, expected, rtol, atol)]
     if faults:
         raise AssertionError("\n".join(faults))
 
@@ -175,6 +167,16 @@ def cotangent(sizes: Sequence[int]) -> np.ndarray:
 def _weighted(x: Tensor) -> Tensor:
     weights = import_tf_tensor(x.mesh, cotangent(x.shape.to_integer_list), x.shape, x.dtype)
     return reduce_sum(x * weights)
+
+
+def _exactly(
+    reference: Reference, slopes: GradientReference | None, arrays: Mapping[str, np.ndarray]
+) -> tuple[Arrays, dict[str, np.ndarray]]:
+    """The values and gradients of a reference, computed in float64."""
+    exact = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays.values()]
+    values = _as_list(reference(*exact))
+    dy = [cotangent(value.shape) for value in values if value.dtype.kind == "f"]
+    return values, dict(slopes(dy, *exact)) if slopes and dy else {}
 
 
 def _finite_differences(

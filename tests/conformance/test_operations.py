@@ -94,7 +94,7 @@ UNARY = [
     elementwise("log", np.log, positive(A, B)),
     elementwise("logical_not", np.logical_not, booleans(A, B)),
     elementwise("negative", np.negative),
-    elementwise("ones_like", np.ones_like),
+    elementwise("ones_like", np.ones_like, differentiate=[]),
     elementwise("reciprocal", np.reciprocal, positive(A, B)),
     elementwise("relu", lambda x: np.maximum(x, 0)),
     elementwise("rsqrt", lambda x: x**-0.5, positive(A, B)),
@@ -111,7 +111,7 @@ UNARY = [
     elementwise("to_bfloat16", np.array, rtol=0.01),
     elementwise("to_float", np.float64, integers(A, B)),
     elementwise("to_int32", np.trunc, normal(A, B, scale=3), differentiate=[]),
-    elementwise("zeros_like", np.zeros_like),
+    elementwise("zeros_like", np.zeros_like, differentiate=[]),
 ]
 
 BINARY = [

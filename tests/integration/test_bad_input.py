@@ -175,7 +175,7 @@ def test_a_failure_that_nobody_foresaw(folder, monkeypatch):
 
 USED = {
     "no run folder": ("none", [], "none is not a run folder: it has no operative_config.gin"),
-    "an unknown step": ("run", ["--step=3"], "a checkpoint of step 3; it has those of steps 5, 10"),
+    "an unknown step": ("run", ["--step=3"], "no checkpoint of step 3; there are steps 5, 10"),
     "a vocabulary that does not fit": (
         "run",
         ["--gin_param=get_vocabulary.mixture_or_task_name = 'kjv_web'"],

@@ -52,7 +52,6 @@ def test_an_extra_logit_lets_attention_go_nowhere(inputs, extra_logit):
         inputs,
         functools.partial(reference, extra_logit=extra_logit),
         placements=PLACEMENTS[:2],
-        modes=["eager"],
     )
 
 
@@ -64,7 +63,7 @@ def test_one_memory_head_serves_all_queries(inputs):
     def shared(q, k, v, bias):
         return reference(q, *(np.repeat(x[:, :, None], HEADS, axis=2) for x in (k, v)), bias)
 
-    check_op(call, inputs, shared, placements=PLACEMENTS[:1], modes=["eager"])
+    check_op(call, inputs, shared, placements=PLACEMENTS[:1])
 
 
 def test_masked_positions_are_not_seen(inputs):

@@ -45,7 +45,6 @@ def test_padded_classes_take_no_part(label_smoothing):
         {"logits": ("batch:2 length:3 vocab:8", padded), "targets": ("batch:2 length:3", targets)},
         lambda logits, targets: reference(logits, targets, **options),
         placements=PLACEMENTS,
-        modes=["eager"],
         gradient_reference=lambda dy, logits, targets: {
             "logits": _gradient(dy[0], logits, targets, **options)
         },

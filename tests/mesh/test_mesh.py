@@ -5,6 +5,7 @@ from tensorflow.experimental import dtensor
 
 import mtf_models as mtf
 from mtf_models.errors import DeviceError, LayoutError
+from mtf_models.mesh import devices
 
 RULES = "batch:batch,d_ff:model,heads:model"
 
@@ -138,6 +139,11 @@ class TestDevices:
         assert mesh.layout(mtf.Shape("a:16")) == ("all",)
         with pytest.raises(DeviceError, match=r"needs 16.*has 8 CPU.*at most 8"):
             mtf.zeros(mesh, "a:16")
+
+    def test_the_number_of_virtual_ones_is_a_number(self, monkeypatch):
+        monkeypatch.setenv("MTF_VIRTUAL_CPUS", "eight")
+        with pytest.raises(DeviceError, match="MTF_VIRTUAL_CPUS=eight"):
+            devices.make_virtual_cpus()
 
     def test_a_mesh_may_take_one_device_of_many(self):
         x = mtf.import_tf_tensor(mtf.Mesh(devices=["CPU:7"]), np.arange(4), "a:4")

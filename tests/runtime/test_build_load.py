@@ -102,12 +102,12 @@ def test_a_folder_without_a_config_is_refused(tmp_path):
 
 def test_a_folder_without_checkpoints_is_refused(tmp_path):
     (tmp_path / "operative_config.gin").write_text(SMALL)
-    with pytest.raises(CheckpointError, match="has not a checkpoint; it has none"):
+    with pytest.raises(CheckpointError, match="has no checkpoint; there is none"):
         mtf.load_model(tmp_path)
 
 
 def test_a_step_that_is_not_there_is_refused_with_those_that_are(fixtures_dir):
-    with pytest.raises(CheckpointError, match="of step 5; it has those of steps 0, 3"):
+    with pytest.raises(CheckpointError, match="of step 5; there are steps 0, 3"):
         mtf.load_model(fixtures_dir / "lm_tiny", step=5)
 
 
