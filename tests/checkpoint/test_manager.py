@@ -83,7 +83,7 @@ def test_weights_alone_are_restored_beside_slots(tmp_path, make_variables, caplo
         CheckpointError, match=r"left over .* \(1\): encoder/wi/kernel_slot_vr \[6\]"
     ):
         CheckpointManager(tmp_path).restore(1, weights)
-    with caplog.at_level(logging.INFO, "mtf_models"):
+    with caplog.at_level(logging.DEBUG, "mtf_models"):
         CheckpointManager(tmp_path).restore(1, weights, allow_left_over=SLOTS)
     assert "1 are not needed: ['encoder/wi/kernel_slot_vr']" in caplog.text
 

@@ -96,10 +96,9 @@ def test_recomputation_reaches_variables():
         def layer(x):
             return mtf.tanh(mtf.einsum([x, mtf.get_variable(mesh, "w", "a:8,b:8")]))
 
-        x = mtf.ones(mesh, "a:8")
         with store.collecting():
-            layer(x)
-        table = store.read()
+            layer(mtf.ones(mesh, "a:8"))
+        x, table = mtf.ones(mesh, "a:8"), store.read()
         with tf.GradientTape() as tape, store.serving(table):
             tape.watch(table["w"])
             y = mtf.recompute_grad(layer, [x]) if recompute else layer(x)
