@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make, operation
+
+_loops = itertools.count()
 
 
 @operation
@@ -48,5 +51,7 @@ def while_loop(
         body,
         [x.value for x in inputs],
         maximum_iterations=maximum_iterations,
+        # On a mesh two functions of one process must not share a name, and loops make functions.
+        name=f"loop_{next(_loops)}_",
     )
     return [make(mesh, value, shape) for value, shape in zip(final, shapes, strict=True)]

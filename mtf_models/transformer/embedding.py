@@ -46,16 +46,25 @@ class Embedding:
         ids = get_vocab_embedding_cls()(mesh, vocab, stack.d_model, variable_dtype, "embedding")
         return cls(ids, stack.positions(mesh, variable_dtype) if positions else None)
 
-    def embed(self, ids: Tensor, position: Tensor) -> Tensor:
-        """[batch, length] ids to [batch, length, d_model]."""
+    def embed(self, ids: Tensor, position: Tensor, longest: int) -> Tensor:
+        """[batch, length] ids to [batch, length, d_model].
+
+        Args:
+            ids: what is read.
+            position: of each id, [length] or [batch, length].
+            longest: how many positions there can be; more than `length` when decoding.
+
+        Raises:
+            ConfigError: if there are fewer positional embeddings.
+        """
         x = self.ids.ids_to_embedding(ids)
         if self.positions is None:
             return x
-        rows, length = self.positions.shape.dims[0], ids.shape.get_dim_by_name("length")
-        if length.size > rows.size:
+        table_length = self.positions.shape.dims[0]
+        if longest > table_length.size:
             raise ConfigError(
-                f"Sequences of {length.size} positions, and positional embeddings for {rows.size}: "
-                "bind Unitransformer.max_length to the longest sequence."
+                f"Sequences of {longest} positions, and positional embeddings for "
+                f"{table_length.size}: bind Unitransformer.max_length to the longest sequence."
             )
-        rows = mtf.gather(self.positions, position, self.positions.shape.dims[0])
+        rows = mtf.gather(self.positions, position, table_length)
         return mtf.add(x, rows, output_shape=x.shape)

@@ -185,7 +185,8 @@ class Unitransformer:
             position: of each id, where rows are packed; by default the context's.
         """
         ids = mtf.dropout(ids, context.is_training, rate=self.token_dropout_rate)
-        x = embedding.embed(ids, context.position if position is None else position)
+        position = context.position if position is None else position
+        x = embedding.embed(ids, position, longest=context.memory_length_dim.size)
         with mtf.variable_scope(self.name):
             return self.layer_stack.call(context, x)
 

@@ -44,6 +44,15 @@ def test_a_table_for_both_ends_needs_one_vocabulary():
         )
 
 
+def test_more_positions_than_embeddings_are_refused(build, features):
+    learned = "transformer.Unitransformer.positional_embedding = True"
+    with pytest.raises(ConfigError, match="12 positions, and positional embeddings for 11"):
+        build("t5_tiny", learned, "transformer.Unitransformer.max_length = 11")
+    model = build("t5_tiny", learned, "transformer.Unitransformer.max_length = 12")
+    with pytest.raises(ConfigError, match="13 positions, and positional embeddings for 12"):
+        model.decode({"inputs": features["inputs"]}, max_decode_length=13)
+
+
 def test_label_smoothing_and_z_loss(build, features):
     plain = build("t5_tiny", "Unitransformer.z_loss = 0.0")
     logits = plain(features).logits.numpy().astype(np.float64)
