@@ -48,6 +48,21 @@ class TrainingDiverged(MtfError, ArithmeticError):
     exit_status = 1
 
 
+def require_positive(owner: str, **sizes: int) -> None:
+    """Refuses hyper-parameters that are no whole number from 1.
+
+    Args:
+        owner: whose parameters they are.
+        **sizes: parameter to value.
+
+    Raises:
+        ConfigError: listing all of them.
+    """
+    bad = [f"{n} = {v!r}" for n, v in sizes.items() if not isinstance(v, int) or v < 1]
+    if bad:
+        raise ConfigError(f"{owner} has {', '.join(bad)}; give whole numbers from 1.")
+
+
 @contextmanager
 def failing_run() -> Iterator[None]:
     """Around a run that has started: an `MtfError` that leaves the block gets exit status 1."""

@@ -7,6 +7,7 @@ import numpy as np
 from mtf_models.errors import DataError
 
 _SUFFIXES = ("_position", "_segmentation")
+_HIGHEST = 2**31 - 1
 
 
 def check_features(
@@ -63,6 +64,11 @@ def _shape_faults(features: Mapping[str, np.ndarray]) -> list[str]:
         for name, array in features.items()
         if array.ndim != 2 or not np.issubdtype(array.dtype, np.integer)
     ]
+    faults += [
+        f"{name} of shape {list(array.shape)} is empty"
+        for name, array in features.items()
+        if array.ndim == 2 and not array.size
+    ]
     sizes = {name: len(array) for name, array in features.items() if array.ndim}
     if len(set(sizes.values())) > 1:
         faults.append(f"the batch sizes differ: {sizes}")
@@ -74,6 +80,12 @@ def _shape_faults(features: Mapping[str, np.ndarray]) -> list[str]:
             faults.append(f"{name} comes without {base}")
         elif features[base].shape != array.shape:
             faults.append(f"{name} is {list(array.shape)}, {base} {list(features[base].shape)}")
+        elif ((array < 0) | (array > _HIGHEST)).any():
+            faults.append(f"{name} has values below 0 or above {_HIGHEST}")
+    packed = {_tokens_of(name) for name in features if name.endswith(_SUFFIXES[1])}
+    tokens = {_tokens_of(name) for name in features}
+    if packed and packed != tokens:
+        faults.append(f"{', '.join(sorted(packed))} is packed and the rest is not")
     return faults
 
 
@@ -84,9 +96,9 @@ def _tokens_of(name: str) -> str:
 
 
 def _range_faults(name: str, ids: np.ndarray, lowest: int | None, size: int) -> list[str]:
-    wrong = np.abs(ids.astype(np.int64)) >= size
-    if lowest is not None:
-        wrong |= ids < lowest
+    wrong = ids >= size
+    if np.issubdtype(ids.dtype, np.signedinteger):
+        wrong |= ids <= -size if lowest is None else ids < lowest
     if not wrong.any():
         return []
     row, column = np.argwhere(wrong)[0]

@@ -81,6 +81,13 @@ class Mesh:
                 self._engine = DTensorEngine(self.axes, device_names)
         return self._engine
 
+    def is_same(self, other: Mesh) -> bool:
+        """Whether tensors of the two can be mixed: equal axes, rules and devices."""
+        if self is other:
+            return True
+        described = ((m.shape, m.rules, m._named_devices, type(m._engine)) for m in (self, other))
+        return next(described) == next(described)
+
     def abstract(self) -> Mesh:
         """The same axes and rules without devices, for the abstract pass."""
         mesh = Mesh(self.shape, self.rules)

@@ -125,13 +125,23 @@ def import_tf_tensor(
 
 
 def _find_mesh(values: Iterable[Any], operation_name: str) -> Mesh:
-    for value in values:
-        if isinstance(value, Mesh):
-            return value
-        if isinstance(value, Tensor):
-            return value.mesh
-        if isinstance(value, list | tuple) and value and isinstance(value[0], Tensor):
-            return value[0].mesh
+    found = [mesh for value in values for mesh in _meshes_of(value)]
+    if found:
+        others = [mesh for mesh in found if not mesh.is_same(found[0])]
+        if others:
+            raise ShapeError(
+                f"mtf.{operation_name} mixes tensors of {found[0]!r} and {others[0]!r}; bring one "
+                "to the other's mesh: mtf.import_tf_tensor(mesh, x.numpy(), x.shape)."
+            )
+        return found[0]
     raise ShapeError(
         f"mtf.{operation_name} needs an mtf.Tensor or an mtf.Mesh among its arguments."
     )
+
+
+def _meshes_of(value: Any) -> list[Mesh]:
+    if isinstance(value, list | tuple):
+        return [x.mesh for x in value if isinstance(x, Tensor)]
+    if isinstance(value, Tensor):
+        return [value.mesh]
+    return [value] if isinstance(value, Mesh) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,10 @@ def stopped(folder: Path, signal: Stopped, step: int) -> str:
 
 def farewell(folder: Path, step: int) -> str:
     """What to type next."""
+    typed = shlex.quote(str(folder))
     return (
         f"Trained to step {step}. Next:\n"
-        f"  mtf eval --model_dir={folder}\n"
-        f"  mtf infer --model_dir={folder} --input=words.txt --output=out.jsonl\n"
-        f"  tensorboard --logdir={folder}"
+        f"  mtf eval --model_dir={typed}\n"
+        f"  mtf infer --model_dir={typed} --input=words.txt --output=out.jsonl\n"
+        f"  tensorboard --logdir={typed}"
     )

@@ -39,8 +39,8 @@ _log = logging.getLogger("mtf_models")
 
 
 def build_model(
-    gin_files: Sequence[str] = (),
-    gin_params: Sequence[str] = (),
+    gin_files: str | Sequence[str] = (),
+    gin_params: str | Sequence[str] = (),
     mesh: Mesh | None = None,
     seed: int = 0,
     pad_vocab: bool = False,
@@ -52,8 +52,8 @@ def build_model(
     are first read.
 
     Args:
-        gin_files: paths, as given or below `gin/`, later ones overriding earlier ones.
-        gin_params: single bindings, applied last.
+        gin_files: a path, as given or below `gin/`, or several, later ones overriding earlier ones.
+        gin_params: a binding, or several, applied last.
         mesh: where it runs; None for one device.
         seed: of initial values and dropout.
         pad_vocab: whether vocabularies are padded until they divide over the mesh, the padding
@@ -65,9 +65,13 @@ def build_model(
         LayoutError: listing every dimension that does not fit the mesh.
     """
     register()
-    mesh = mesh or Mesh()
-    padding = [padding_binding(mesh)] if pad_vocab else []
-    config = gin_config.parse(list(gin_files), [*gin_params, *padding])
+    mesh = Mesh() if mesh is None else mesh
+    files, params = (
+        [given] if isinstance(given, str) else list(given) for given in (gin_files, gin_params)
+    )
+    if pad_vocab:
+        params.append(padding_binding(mesh))
+    config = gin_config.parse(files, params)
     return model_from_config(config, mesh, seed, strict)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorflow as tf
 import mtf_models.mesh as mtf
 from mtf_models.config import Config
 from mtf_models.data.features import check_features
-from mtf_models.errors import ConfigError, DataError
+from mtf_models.errors import ConfigError, DataError, require_positive
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import (
     Mesh,
@@ -70,7 +71,7 @@ class Model:
     @property
     def variables(self) -> Mapping[str, Variable]:
         """The variables by their checkpoint names; allocated when first read."""
-        return self._store.variables
+        return MappingProxyType(self._store.variables)
 
     @property
     def parameters(self) -> int:
@@ -139,8 +140,8 @@ class Model:
                 f"decode was asked for beam_size={beam_size}, temperature={temperature}; this "
                 "version decodes greedily: leave beam_size at 1 and temperature at 0."
             )
-        if max_decode_length is not None and max_decode_length < 1:
-            raise ConfigError(f"max_decode_length is {max_decode_length}; decode 1 token or more.")
+        if max_decode_length is not None:
+            require_positive("decode", max_decode_length=max_decode_length)
         read = {name: x for name, x in features.items() if name != "targets"}
         inputs = self.tensors(_unpacked(read), names=("inputs",))
         length = max_decode_length or self._default_decode_length(inputs["inputs"])

@@ -11,8 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
+from mtf_models import config as gin_config
 from mtf_models.checkpoint import CheckpointManager
-from mtf_models.errors import TrainingDiverged
+from mtf_models.errors import ConfigError, TrainingDiverged
 from mtf_models.mesh import Dimension, RandomStream, Shape, Tensor, Variable, VariableStore
 from mtf_models.mesh.dtype import VariableDType
 from mtf_models.mesh.initializers import zeros
@@ -51,8 +52,13 @@ class Trainer:
         self.step_number = 0
         with model.config.active():
             made = model.settings.optimizer or AdafactorOptimizer
-            self.optimizer = optimizer or made()
+            self.optimizer = made() if optimizer is None else optimizer
             self._total = total_steps(model.mesh, model.settings)
+        if not isinstance(self.optimizer, Optimizer):
+            raise ConfigError(
+                f"The optimizer is {self.optimizer!r}; give an instance, such as "
+                "mtf_models.optimize.AdamW()."
+            )
         self._schedule = learning_rate
         if learning_rate is None:
             self._schedule = model.settings.learning_rate_schedule
@@ -68,7 +74,13 @@ class Trainer:
     def learning_rate(self, step: int) -> float:
         """The learning rate of the step after `step` steps."""
         with self.model.config.active():
-            return float(self.optimizer.rate(compute(self._schedule, step, self._total), step))
+            rate = float(self.optimizer.rate(compute(self._schedule, step, self._total), step))
+        if not 0.0 <= rate < math.inf:
+            raise ConfigError(
+                f"The learning rate of step {step + 1} is {rate}; it must be a number from 0. The "
+                f"schedule counts on {self._total} steps (run.train_steps)."
+            )
+        return rate
 
     def step(self, features: Mapping[str, Any]) -> dict[str, float]:
         """Makes one step.
@@ -109,8 +121,12 @@ class Trainer:
 
         Raises:
             CheckpointError: if it cannot be written; earlier ones stay.
+            ConfigError: if the folder is that of another config.
         """
         run_folder = RunFolder(folder)
+        if run_folder.config_file.exists():
+            recorded = gin_config.parse([str(run_folder.config_file)])
+            run_folder.check_same(recorded, self.model.config)
         prefix = CheckpointManager(folder).save(self.step_number, self.variables, extra)
         if not run_folder.config_file.exists():
             run_folder.describe(self.model.config, self.model)

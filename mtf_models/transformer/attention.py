@@ -7,7 +7,7 @@ from typing import Any
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
-from mtf_models.errors import ConfigError
+from mtf_models.errors import ConfigError, require_positive
 from mtf_models.layers.attention import MASKED, attention
 from mtf_models.mesh import Dimension, Shape, Tensor, scopes
 from mtf_models.transformer.context import Context
@@ -56,6 +56,12 @@ class SelfAttention(TransformerLayer):
                 f"{type(self).__name__}.relative_attention_type is {relative_attention_type!r}; "
                 'it can be None, "bias" or "bias_shared".'
             )
+        require_positive(
+            type(self).__name__,
+            num_heads=num_heads,
+            key_value_size=key_value_size,
+            relative_attention_num_buckets=relative_attention_num_buckets,
+        )
         self.num_heads = num_heads
         self.num_memory_heads = num_memory_heads
         self.key_value_size = key_value_size

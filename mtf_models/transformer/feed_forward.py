@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
+from mtf_models.errors import require_positive
 from mtf_models.layers.dense import Activation, dense, dense_product
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
@@ -30,6 +31,7 @@ class DenseReluDense(TransformerLayer):
         activation: Activation | Sequence[Activation] = "relu",
         use_bias: bool = False,
     ) -> None:
+        require_positive(type(self).__name__, hidden_size=hidden_size)
         self.hidden_size = hidden_size
         self.dropout_rate = dropout_rate
         self.activation = activation

@@ -7,7 +7,7 @@ from typing import Any
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, configurable
-from mtf_models.errors import ConfigError
+from mtf_models.errors import ConfigError, require_positive
 from mtf_models.mesh import Tensor
 from mtf_models.transformer import sublayers
 from mtf_models.transformer.context import Context
@@ -130,6 +130,7 @@ def make_layer_stack(
     Raises:
         ConfigError: if an item is something else.
     """
+    require_positive("make_layer_stack", num_layers=num_layers)
     made = []
     for block in range(num_layers):
         for index, item in enumerate(layers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, configurable
-from mtf_models.errors import ConfigError
+from mtf_models.errors import ConfigError, require_positive
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import random_normal
@@ -73,6 +73,7 @@ class Unitransformer:
                 f"{output_vocab_size} classes, so they cannot share weights; set "
                 "Unitransformer.shared_embedding_and_softmax_weights = False."
             )
+        require_positive("Unitransformer", d_model=d_model, vocab_divisor=vocab_divisor)
         self.layer_stack = layer_stack
         self.d_model = Dimension("d_model", d_model)
         self.input_vocab_size = input_vocab_size

@@ -114,7 +114,7 @@ def losses_and_gradients(mesh, mode, layers, wrap):
                     x = mtf.einsum([wrap(x), mtf.get_variable(x.mesh, "back", back)])
         return mtf.reduce_sum(mtf.square(x))
 
-    with tf.Graph().as_default(), store.collecting():
+    with store.collecting():
         loss_of(mtf.zeros(mesh.abstract(), [A, B]))
 
     def step():

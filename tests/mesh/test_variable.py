@@ -185,7 +185,7 @@ class TestAbstractPass:
         mesh = mtf.Mesh("data:8;model:8", "batch:data,heads:model,vocab:model")
         abstract = mesh.abstract()
         store = mtf.VariableStore(mesh)
-        with tf.Graph().as_default(), store.collecting(), mtf.variable_scope("decoder"):
+        with store.collecting(), mtf.variable_scope("decoder"):
             mtf.get_variable(abstract, "q", "d_model:1000000,heads:6")
             mtf.get_variable(abstract, "embedding", "vocab:32100,d_model:1000000")
         found = [(fault.tensors, fault.reason) for fault in abstract.engine.faults]
