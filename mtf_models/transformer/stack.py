@@ -73,13 +73,11 @@ class LayerStack:
         Returns:
             [batch, length, d_model], zero at padding.
         """
+        recomputes = self.recompute_grads and context.is_training
+        call_layer = self._recomputed if recomputes else self._call_layer
         x = self._apply(self.sublayers_initial, context, x)
         for layer in self.layers:
-            x = (
-                self._recomputed(layer, context, x)
-                if self._recomputes(context)
-                else (self._call_layer(layer, context, x))
-            )
+            x = call_layer(layer, context, x)
         x = self._apply(self.sublayers_final, context, x)
         return sublayers.sublayer_mask_padding(x, self, context)
 
@@ -87,9 +85,6 @@ class LayerStack:
         with mtf.variable_scope(layer.name):
             context.layer, context.layer_input = layer, x
             return self._apply(self.sublayers_per_layer, context, x)
-
-    def _recomputes(self, context: Context) -> bool:
-        return self.recompute_grads and context.is_training
 
     def _recomputed(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
         """One layer of which only the input is kept; what it adds to the loss comes out with x."""

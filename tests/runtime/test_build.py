@@ -36,11 +36,11 @@ def test_parameters_of_byt5():
 
 def test_the_largest_model_is_listed_without_allocating_it():
     script = (
-        "import time; start = time.monotonic(); import mtf_models as mtf\n"
+        "import time, mtf_models as mtf\n"
         "model = mtf.build_model(['models/t5.1.0.11B.gin'])\n"
         "sizes = {n: v.shape.size for n, v in model.variables.items()}\n"
         "(peak,) = [x.split()[1] for x in open('/proc/self/status') if x.startswith('VmHWM')]\n"
-        "print(len(sizes), sum(sizes.values()), time.monotonic() - start, peak)"
+        "print(len(sizes), sum(sizes.values()), time.process_time(), peak)"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
