@@ -65,7 +65,7 @@ def test_any_reshape_equals_numpy_or_is_refused(case):
 
 
 @pytest.mark.slow
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(cases())
 def test_many_reshapes_equal_numpy_or_are_refused(case):
     check(*case)
