@@ -1,6 +1,8 @@
 """What every test stands on: eight virtual CPU devices and the original's recorded numbers."""
 
+import contextlib
 import os
+import resource
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -15,6 +17,7 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration()] * VIRTUAL_CPUS,
 )
+tf.config.set_visible_devices([], "GPU")  # A mesh would take them before the CPUs.
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +30,19 @@ def fixtures_dir() -> Path:
 def repository() -> Path:
     """The root of the checkout."""
     return Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def files_of_at_most():
+    """A context in which, as on a full disk, no file can grow beyond a size."""
+
+    @contextlib.contextmanager
+    def limit(size):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limit

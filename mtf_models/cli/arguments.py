@@ -52,7 +52,11 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     mesh.add_argument(
         "--strict", action="store_true", help="refuse weights that no layout rule splits"
     )
-    mesh.add_argument(
+
+
+def add_padding_argument(parser: argparse.ArgumentParser) -> None:
+    """Adds what commands that build a new model can be told; a run folder records it."""
+    parser.add_argument(
         "--pad_vocab",
         action="store_true",
         help="pad the vocabulary until it divides over its mesh axis",

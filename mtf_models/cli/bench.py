@@ -6,6 +6,7 @@ import argparse
 
 from mtf_models.cli.arguments import (
     add_config_arguments,
+    add_padding_argument,
     not_negative,
     options_from,
     positive,
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     parser.add_argument("benchmark", choices=["train"], help="what is measured")
     add_config_arguments(parser)
+    add_padding_argument(parser)
     measurement = parser.add_argument_group("measurement")
     measurement.add_argument(
         "--batch_size", type=positive, metavar="N", help="sequences in a batch"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mtf_models.cli.arguments import add_config_arguments, options_from
+from mtf_models.cli.arguments import add_config_arguments, add_padding_argument, options_from
 from mtf_models.cli.start import start_tensorflow
 from mtf_models.runtime.options import InspectOptions
 
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run folder, or prefix of a checkpoint; or none, and the config of --gin_file",
     )
     add_config_arguments(parser)
+    add_padding_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from mtf_models.cli.arguments import add_model_arguments, not_negative, options_from, positive
+from mtf_models.cli.arguments import (
+    add_model_arguments,
+    add_padding_argument,
+    not_negative,
+    options_from,
+    positive,
+)
 from mtf_models.cli.start import start_tensorflow
 from mtf_models.runtime.options import TrainOptions
 
@@ -12,6 +18,7 @@ from mtf_models.runtime.options import TrainOptions
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     add_model_arguments(parser)
+    add_padding_argument(parser)
     training = parser.add_argument_group("training")
     training.add_argument(
         "--steps", type=positive, metavar="N", help="the step at which training ends"

@@ -22,7 +22,9 @@ def headline(trainer: Trainer, stream: Any, batch_size: int, steps: int) -> str:
     model, made = trainer.model, trainer.step_number
     lengths = {name: model.settings.sequence_length[name] for name in model.network.feature_names}
     tokens = batch_size * sum(lengths.values())
-    in_first = stream.peek().examples
+    first = stream.peek()
+    in_first = first.examples
+    full = ", ".join(f"{part:.0%} of {name}" for name, part in first.fill(lengths).items())
     examples = in_first * (steps - made)
     epoch = stream.examples_per_epoch
     epochs = f", {examples / epoch:.1f} epochs of {epoch:,}" if epoch else ""
@@ -33,7 +35,7 @@ def headline(trainer: Trainer, stream: Any, batch_size: int, steps: int) -> str:
         f"mesh       {model.mesh}   layout {model.mesh.rules}",
         f"parameters {model.parameters:,}, {dtype.slice.name}; computes in {dtype.activation.name}",
         f"batch      {batch_size} rows of {rows} = {tokens:,} tokens; the first holds "
-        f"{in_first:,} examples",
+        f"{in_first:,} examples and is filled to {full}",
         f"steps      {made} to {steps}: {tokens * (steps - made):,} tokens, about {examples:,} "
         f"examples{epochs}",
     ]

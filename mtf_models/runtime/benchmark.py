@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import platform
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from mtf_models import config as gin_config
 from mtf_models import installation, machine
 from mtf_models.mesh import VariableDType
 from mtf_models.runtime import prepare
@@ -43,16 +43,17 @@ def run(options: BenchOptions) -> None:
         MtfError: if the model cannot be built.
     """
     prepare.register(options)
-    files, params = options.gin_file, options.gin_param
-    if not files:
-        files, params = _DEFAULT_FILES, (*_DEFAULT_PARAMS, *params)
-    config = gin_config.parse(files, params, overrides=prepare.overrides(options))
+    if not options.gin_file:
+        options = dataclasses.replace(
+            options, gin_file=_DEFAULT_FILES, gin_param=(*_DEFAULT_PARAMS, *options.gin_param)
+        )
+    config = prepare.read_config(options)
     settings = prepare.settings_of(config)
     mesh = prepare.mesh_of(settings)
     model = model_from_config(config, mesh, settings.seed, options.strict)
     figures = {
         "date": datetime.date.today().isoformat(),
-        "model": ", ".join(files),
+        "model": ", ".join(options.gin_file),
         "machine": f"{platform.processor() or platform.machine()}, {machine.cpu_count()} CPUs",
         "versions": installation.versions(),
         "mesh": str(mesh),

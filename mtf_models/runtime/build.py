@@ -239,7 +239,7 @@ def _abstract_pass(
     """
     mesh = store.mesh.abstract()
     batch = Dimension("batch", batch_size or mesh.splits(Dimension("batch", mesh.size)))
-    with tf.Graph().as_default(), use_stream(RandomStream((0, 0))), store.collecting():
+    with use_stream(RandomStream((0, 0))), store.collecting():
         features = {}
         for name in network.feature_names:
             shape = Shape([batch, Dimension("length", settings.sequence_length[name])])

@@ -19,7 +19,6 @@ class ConfigOptions:
         layout: the layout rules, such as "batch:batch,d_ff:model".
         module_import: modules to import before the gin files are read.
         strict: whether weights that no layout rule splits are an error.
-        pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
     """
 
     gin_file: tuple[str, ...] = ()
@@ -28,7 +27,6 @@ class ConfigOptions:
     layout: str | None = None
     module_import: tuple[str, ...] = ()
     strict: bool = False
-    pad_vocab: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +51,7 @@ class TrainOptions(ModelOptions):
     Attributes:
         model_dir: the run folder, made if it is not there.
         seed: of initial values, data order and dropout.
+        pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
         steps: the step at which training ends.
         resume: whether to go on with the run that is in the folder, under its own config.
         overwrite: whether to delete the run that is in the folder.
@@ -62,6 +61,7 @@ class TrainOptions(ModelOptions):
         keep: how many of the latest checkpoints are kept.
     """
 
+    pad_vocab: bool = False
     seed: int | None = None
     steps: int | None = None
     resume: bool = False
@@ -112,6 +112,7 @@ class BenchOptions(ConfigOptions):
 
     Attributes:
         benchmark: the name of what is measured.
+        pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
         batch_size: sequences in a batch.
         seed: of initial values and dropout.
         steps: how many steps are timed.
@@ -119,6 +120,7 @@ class BenchOptions(ConfigOptions):
     """
 
     benchmark: str
+    pad_vocab: bool = False
     batch_size: int | None = None
     seed: int | None = None
     steps: int | None = None
@@ -131,6 +133,8 @@ class InspectOptions(ConfigOptions):
 
     Attributes:
         path: a run folder, or the prefix of a checkpoint; None for a config.
+        pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
     """
 
     path: str | None = None
+    pad_vocab: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,18 @@ from mtf_models.mesh import Mesh, devices
 from mtf_models.runtime import registry
 from mtf_models.runtime.build import padding_binding
 from mtf_models.runtime.imports import import_tasks, query_task
-from mtf_models.runtime.options import BenchOptions, ConfigOptions, ModelOptions, TrainOptions
+from mtf_models.runtime.options import (
+    BenchOptions,
+    ConfigOptions,
+    InspectOptions,
+    ModelOptions,
+    TrainOptions,
+)
 from mtf_models.runtime.run_folder import CONFIG_FILE, differences
 from mtf_models.runtime.settings import RunSettings
+
+NewModelOptions = TrainOptions | BenchOptions | InspectOptions
+"""Of the commands that build a model from gin files."""
 
 _log = logging.getLogger("mtf_models")
 
@@ -54,7 +64,7 @@ def overrides(options: ConfigOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
-def read_config(options: ConfigOptions) -> Config:
+def read_config(options: NewModelOptions) -> Config:
     """The config of gin files, bindings and flags.
 
     Raises:
@@ -65,13 +75,7 @@ def read_config(options: ConfigOptions) -> Config:
             "No gin file is given: say which model to build, for example "
             "--gin_file=examples/g2p_tiny.gin."
         )
-    flags = overrides(options)
-    config = gin_config.parse(options.gin_file, options.gin_param, overrides=flags)
-    if not options.pad_vocab:
-        return config
-    settings = settings_of(config)
-    padding = padding_binding(Mesh(settings.mesh_shape or "", settings.layout_rules))
-    return gin_config.parse(options.gin_file, [*options.gin_param, padding], overrides=flags)
+    return _parse(options.gin_file, options)
 
 
 def read_recorded_config(folder: Path, options: ModelOptions) -> Config:
@@ -92,10 +96,21 @@ def read_resumed_config(folder: Path, options: TrainOptions) -> Config:
     flags = overrides(options)
     changes = {name: flags[name] for name in flags if name not in ("batch_size", "seed")}
     config = gin_config.parse([recorded], overrides=changes)
-    asked = gin_config.parse(options.gin_file or [recorded], options.gin_param, overrides=flags)
+    asked = _parse(options.gin_file or [recorded], options)
     if left := differences(config, asked):
         _log.info("--resume goes on under the recorded config, and does not take:\n%s", left)
     return config
+
+
+def _parse(files: Sequence[str], options: NewModelOptions) -> Config:
+    """Files, bindings and flags; the padding of vocabularies follows from the mesh in them."""
+    flags = overrides(options)
+    config = gin_config.parse(files, options.gin_param, overrides=flags)
+    if not options.pad_vocab:
+        return config
+    settings = settings_of(config)
+    padding = padding_binding(Mesh(settings.mesh_shape or "", settings.layout_rules))
+    return gin_config.parse(files, [*options.gin_param, padding], overrides=flags)
 
 
 def settings_of(config: Config) -> RunSettings:

@@ -1,8 +1,5 @@
 """What cannot be done is refused in a paragraph that says what to do, and nothing is changed."""
 
-import contextlib
-import resource
-
 import pytest
 from commands import hashes, mtf, rows, train
 
@@ -72,17 +69,6 @@ REFUSED = {
 }
 
 
-@contextlib.contextmanager
-def files_of_at_most(size):
-    """As on a full disk, no file can grow beyond a size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(tmp_path, name):
     words, fragments = REFUSED[name]
@@ -146,7 +132,7 @@ def test_a_loss_that_is_not_finite(tmp_path):
     assert sorted(file.name for file in folder.glob("*.index")) == ["model.ckpt-1.index"]
 
 
-def test_a_disk_that_is_full_while_saving(folder):
+def test_a_disk_that_is_full_while_saving(folder, files_of_at_most):
     before = hashes(folder)
     with files_of_at_most(300_000):
         outcome = train(folder, "--steps=21")

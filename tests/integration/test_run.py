@@ -41,8 +41,10 @@ def test_the_first_lines(trained):
     assert lines[0] == "devices    CPU:0"
     assert lines[1].startswith("mesh       one device   layout ensemble:ensemble,batch:batch,")
     assert lines[2] == f"parameters {PARAMETERS:,}, float32; computes in float32"
+    # Numbers of two digits: n, the digits and the end of 8 inputs; three of 8 targets.
     assert lines[3] == (
-        "batch      4 rows of 8 inputs + 8 targets = 64 tokens; the first holds 4 examples"
+        "batch      4 rows of 8 inputs + 8 targets = 64 tokens; the first holds 4 examples and is "
+        "filled to 50% of inputs, 38% of targets"
     )
     assert lines[4] == ("steps      0 to 20: 1,280 tokens, about 80 examples, 2.2 epochs of 37")
     assert lines[5] == f"folder     {trained[0]}"

@@ -1,7 +1,5 @@
-import contextlib
 import json
 import logging
-import resource
 
 import pytest
 
@@ -11,17 +9,6 @@ from mtf_models.runtime.metrics import MetricsWriter
 
 def rows(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-@contextlib.contextmanager
-def files_of_at_most(size):
-    """As on a full disk, no file can grow beyond a size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_row_for_each_call(tmp_path):
@@ -75,7 +62,7 @@ def test_an_empty_file(tmp_path):
     assert rows(tmp_path) == [{"step": 2}]
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk(tmp_path, files_of_at_most):
     writer = MetricsWriter(tmp_path)
     with files_of_at_most(60), pytest.raises(CheckpointError, match="File too large. Make room"):
         for step in range(10):
@@ -85,7 +72,7 @@ def test_a_full_disk(tmp_path):
     assert [row["step"] for row in rows(tmp_path)] == [0, 1, 2]
 
 
-def test_events_on_a_full_disk(tmp_path):
+def test_events_on_a_full_disk(tmp_path, files_of_at_most):
     writer = MetricsWriter(tmp_path)
     (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
     with files_of_at_most(200), pytest.raises(CheckpointError, match="Cannot write"):
