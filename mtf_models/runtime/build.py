@@ -182,6 +182,8 @@ def model_from_config(
         dtype = get_variable_dtype()
         sizes = vocab_sizes(config, settings, reader)
         network = _network(settings, sizes)
+        if config.query("utils.run.sequence_length") is None:
+            settings = _within(settings, network)
         store = VariableStore(mesh, seed)
         if batch_size is None and reader is None:
             batch_size = _bound_batch_size(settings)
@@ -208,6 +210,13 @@ def _network(settings: RunSettings, sizes: tuple[int, int]) -> Network:
             autoregressive=True,
         )
     return make_bitransformer(*sizes)
+
+
+def _within(settings: RunSettings, network: Network) -> RunSettings:
+    """Settings whose default lengths have no more positions than the network has embeddings for."""
+    limits = network.longest_features
+    lengths = {name: min(n, limits[name] or n) for name, n in settings.sequence_length.items()}
+    return dataclasses.replace(settings, sequence_length=lengths)
 
 
 @contextlib.contextmanager

@@ -48,6 +48,11 @@ class Bitransformer:
         return dict(zip(self.feature_names, sizes, strict=True))
 
     @property
+    def longest_features(self) -> dict[str, int | None]:
+        """Feature name to the longest sequence whose positions have embeddings."""
+        return {"inputs": self.encoder.longest, "targets": self.decoder.longest}
+
+    @property
     def vocab_divisor(self) -> int:
         """What the decoder's vocabulary is rounded up to a multiple of."""
         return self.decoder.vocab_divisor

@@ -96,6 +96,16 @@ class Unitransformer:
         """Feature name, of prompts too, to the number of ids that it may have."""
         return dict.fromkeys(("inputs", "targets"), self.output_vocab_size)
 
+    @property
+    def longest(self) -> int | None:
+        """How many positions have an embedding; None where positions are not embedded."""
+        return self.max_length if self.learned_positions or self.sinusoid else None
+
+    @property
+    def longest_features(self) -> dict[str, int | None]:
+        """Feature name to the longest sequence whose positions have embeddings."""
+        return dict.fromkeys(("inputs", "targets"), self.longest)
+
     def call(
         self,
         features: Features,

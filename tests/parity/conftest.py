@@ -9,6 +9,9 @@ import mtf_models as mtf
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CASES = sorted(file.parent.name for file in FIXTURES.glob("*/io.npz"))
+# Of the others the default suite compiles the losses, the gradients and a decode.
+IN_FULL = ("lm_tiny", "t5_1_0_tiny", "t5_1_1_tiny")
+SLOW = ("test_training.py", "test_packed_rows", "test_norms_of_gradients_of_packed_rows")
 
 
 class Recorded:
@@ -16,8 +19,8 @@ class Recorded:
 
     def __init__(self, name):
         self.folder = FIXTURES / name
-        self.is_lm = name.startswith("lm")
         self._arrays = np.load(self.folder / "io.npz")
+        self.is_lm = "plain/inputs" not in self._arrays.files
 
     def __getitem__(self, key):
         return self._arrays[key]
@@ -26,6 +29,15 @@ class Recorded:
         """What is recorded below a prefix, by the rest of its name."""
         names = [name for name in self._arrays.files if name.startswith(prefix)]
         return {name.removeprefix(prefix): self._arrays[name] for name in names}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leaves what takes longest to compile to the slow tests, for all but three folders."""
+    for item in items:
+        name = item.callspec.params.get("recorded") if hasattr(item, "callspec") else None
+        if name in CASES and name not in IN_FULL and any(s in item.nodeid for s in SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", params=CASES)
