@@ -1,8 +1,9 @@
 """Checkpoints in TensorFlow's own format, by name: the original's reader and ours read the same."""
 
 from mtf_models.checkpoint.bundle import Entry, write
+from mtf_models.checkpoint.locate import locate
 from mtf_models.checkpoint.manager import CheckpointManager
 from mtf_models.checkpoint.names import SLOTS
 from mtf_models.checkpoint.reader import Reader
 
-__all__ = ["SLOTS", "CheckpointManager", "Entry", "Reader", "write"]
+__all__ = ["SLOTS", "CheckpointManager", "Entry", "Reader", "locate", "write"]

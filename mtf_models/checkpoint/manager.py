@@ -22,7 +22,7 @@ from mtf_models.checkpoint.names import (
     prefix_of,
     steps_in,
 )
-from mtf_models.checkpoint.reader import Reader, find_fault
+from mtf_models.checkpoint.reader import Reader, find_faults
 from mtf_models.checkpoint.state import named_step, state_text
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Variable
@@ -50,7 +50,7 @@ class CheckpointManager:
             raise CheckpointError(f"Cannot keep {keep} checkpoints; keep at least 1, or all.")
         self.folder = Path(folder)
         self.keep = keep
-        self._reported: set[int] = set()
+        self._torn: dict[int, str] = {}
         self._replaces_from: int | None = None
 
     def prefix(self, step: int) -> Path:
@@ -61,13 +61,17 @@ class CheckpointManager:
         """The steps of the complete checkpoints, in order."""
         complete = []
         for step in steps_in(self.folder):
-            fault = find_fault(self.prefix(step))
-            if fault is None:
+            faults = find_faults(self.prefix(step))
+            if not faults:
                 complete.append(step)
-            elif step not in self._reported:
-                self._reported.add(step)
-                _log.warning("Ignored torn checkpoint %s: %s.", self.prefix(step), fault)
+            elif step not in self._torn:
+                self._torn[step] = "; ".join(faults)
+                _log.warning("Ignored torn checkpoint %s: %s.", self.prefix(step), self._torn[step])
         return complete
+
+    def torn(self) -> list[tuple[Path, str]]:
+        """The torn checkpoints that were met so far, each with what is wrong."""
+        return [(self.prefix(step), fault) for step, fault in sorted(self._torn.items())]
 
     def latest(self) -> int | None:
         """The step that the folder's state file names, else the last complete one, if any."""
@@ -76,7 +80,7 @@ class CheckpointManager:
             return None
         named = named_step(self.folder)
         taken = named if named in steps else steps[-1]
-        if named not in (None, steps[-1], *self._reported):
+        if named not in (None, steps[-1], *self._torn):
             _log.warning(
                 "%s names step %d; complete are %s; taking step %d.",
                 self.folder / STATE_FILE,
@@ -143,11 +147,12 @@ class CheckpointManager:
             CheckpointError: if there is no such complete checkpoint; before anything is assigned,
                 listing all that is missing, left over or of another shape; if data are damaged.
         """
-        fault = find_fault(self.prefix(step))
-        if fault is not None:
+        faults = find_faults(self.prefix(step))
+        if faults:
             steps = ", ".join(map(str, self.steps())) or "none"
             raise CheckpointError(
-                f"Cannot restore {self.prefix(step)}: {fault}. Complete steps there: {steps}."
+                f"Cannot restore {self.prefix(step)}: {'; '.join(faults)}. Complete steps there: "
+                f"{steps}."
             )
         reader = Reader(self.prefix(step))
         names = check_fit(reader, variables, allow_missing, allow_left_over)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 GLOBAL_STEP = "global_step"
@@ -24,6 +25,12 @@ SLOTS = (
     "*_momentum_v",
 )
 """Patterns of the names of optimizer slots, for those who restore weights only."""
+
+
+def is_slot(name: str) -> bool:
+    """Whether a variable is an optimizer's, by its name."""
+    return any(fnmatchcase(name, pattern) for pattern in SLOTS)
+
 
 _FILE = re.compile(
     r"(?P<prefix>.+)\.(?:index|meta|extra\.json|data-(?P<shard>\d{5})-of-(?P<shards>\d{5}))"

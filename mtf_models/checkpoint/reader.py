@@ -117,25 +117,25 @@ def slice_spec(sizes: Sequence[int], begin: Sequence[int], size: Sequence[int]) 
     return f"{whole} {':'.join(f'{b},{n}' for b, n in zip(begin, size, strict=True))}"
 
 
-def find_fault(prefix: Path) -> str | None:
-    """Why a checkpoint is torn: its index or data missing or too short; None if it is complete."""
+def find_faults(prefix: Path) -> list[str]:
+    """Why a checkpoint is torn: its index or data missing or too short; empty if it is complete."""
     if not index_of(prefix).is_file():
-        return "its index is missing"
+        return ["its index is missing"]
     try:
         needed = Reader(prefix).byte_count
     except CheckpointError:
-        return "its index is damaged"
-    faults = [_data_fault(needed, *found) for found in data_files_of(prefix).items()]
-    if None in faults:
-        return None
-    return faults[0] if faults else "its data files are missing"
+        return ["its index is damaged"]
+    faults = [_data_faults(needed, *found) for found in data_files_of(prefix).items()]
+    if [] in faults:
+        return []
+    return faults[0] if faults else ["its data files are missing"]
 
 
-def _data_fault(needed: int, shards: int, files: dict[int, Path]) -> str | None:
+def _data_faults(needed: int, shards: int, files: dict[int, Path]) -> list[str]:
     missing = sorted(set(range(shards)) - set(files))
     if missing:
-        return f"data file {missing[0]:05d}-of-{shards:05d} is missing"
+        return [f"data file {shard:05d}-of-{shards:05d} is missing" for shard in missing]
     held = sum(file.stat().st_size for file in files.values())
     if held < needed:
-        return f"its data files have {held:,} bytes and the index speaks of {needed:,}"
-    return None
+        return [f"its data files have {held:,} bytes and the index speaks of {needed:,}"]
+    return []

@@ -16,6 +16,7 @@ COMMANDS = {
     "train": "train a model, or go on training it",
     "eval": "measure a trained model on a split of its tasks",
     "infer": "decode a file of inputs with a trained model",
+    "convert": "average or combine checkpoints, or write them in another format",
     "inspect": "show the variables of a run folder, checkpoint or config",
     "bench": "measure speed on this machine",
     "doctor": "check the installation and this machine",

@@ -138,3 +138,36 @@ class InspectOptions(ConfigOptions):
 
     path: str | None = None
     pad_vocab: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions:
+    """What `mtf convert` is asked to do.
+
+    Attributes:
+        source: run folders, checkpoints, or models of another format.
+        output: the folder to write, which must not hold a model.
+        to: the format to write, a name in `mtf_models.runtime.convert.FORMATS`.
+        step: which checkpoint of a folder; None for the latest.
+        average: whether to write the mean of the sources.
+        average_last_n: of how many of the latest checkpoints of the one source to write the mean.
+        ensemble: whether to write the sources as the members of an ensemble.
+        autoensemble: how many members, all equal to the one source, an ensemble is to have.
+        extract_first: whether to write the first member of the ensemble that is the source.
+        global_step: the step of what is written; None for the latest of the sources.
+        dtype: of the weights that are written; None for that of the sources.
+        keep_slots: whether optimizer slots are written too.
+    """
+
+    source: tuple[str, ...]
+    output: str
+    to: str = "mesh_tf"
+    step: int | None = None
+    average: bool = False
+    average_last_n: int | None = None
+    ensemble: bool = False
+    autoensemble: int | None = None
+    extract_first: bool = False
+    global_step: int | None = None
+    dtype: str | None = None
+    keep_slots: bool = False

@@ -1,0 +1,110 @@
+"""Which checkpoint is meant by a path: a folder, a checkpoint's prefix, or one of its files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mtf_models.checkpoint.manager import CheckpointManager
+from mtf_models.checkpoint.names import index_of, step_of
+from mtf_models.checkpoint.reader import find_faults
+from mtf_models.errors import CheckpointError
+
+_ENDING = re.compile(r"\.(index|meta|extra\.json|data-\d{5}-of-\d{5})$")
+_PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt")
+
+
+def locate(path: str | Path, step: int | None = None) -> Path:
+    """The complete checkpoint that is meant.
+
+    Args:
+        path: a folder, of whose checkpoints the latest is taken unless a step is asked for; or the
+            prefix of a checkpoint, such as "runs/a/model.ckpt-1000", or one of its files.
+        step: which checkpoint of the folder.
+
+    Returns:
+        The path of the checkpoint without endings.
+
+    Raises:
+        CheckpointError: if there is none, it is torn, or the path is of a file that is none; a file
+            of pickled objects is refused by name and never opened.
+    """
+    path = Path(path)
+    if _is_folder(path):
+        return _in_folder(path, step)
+    prefix = prefix_in(path)
+    if prefix is None:
+        raise CheckpointError(_no_checkpoint(path))
+    if step is not None and step_of(prefix.name) != step:
+        raise CheckpointError(
+            f"{path} is one checkpoint, and step {step} is asked for: give the folder "
+            f"{prefix.parent}, or leave the step out."
+        )
+    faults = find_faults(prefix)
+    if faults:
+        raise CheckpointError(f"Checkpoint {prefix} is torn: {'; '.join(faults)}. {_MEND}")
+    return prefix
+
+
+def folder_of(path: str | Path) -> Path:
+    """The folder that a checkpoint, or the folder itself, is in."""
+    path = Path(path)
+    return path if prefix_in(path) is None else prefix_in(path).parent
+
+
+def prefix_in(path: Path) -> Path | None:
+    """The prefix that a path is of, with or without one of the endings; None for other paths."""
+    prefix = path.with_name(_ENDING.sub("", path.name)) if path.name else path
+    named = prefix != path or step_of(path.name) is not None
+    return prefix if not path.is_dir() and (named or index_of(prefix).is_file()) else None
+
+
+_MEND = "Take another checkpoint, or copy this one again from where it came from."
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _in_folder(folder: Path, step: int | None) -> Path:
+    try:
+        names = sorted(file.name for file in folder.iterdir())
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    manager = CheckpointManager(folder)
+    steps = manager.steps()
+    if step is None and steps:
+        return manager.prefix(manager.latest())
+    if step in steps:
+        return manager.prefix(step)
+    wanted = "no checkpoint" if step is None else f"no checkpoint of step {step}"
+    there = f"there are steps {', '.join(map(str, steps))}" if steps else "there is none"
+    torn = "".join(f"; torn is {prefix.name}: {fault}" for prefix, fault in manager.torn())
+    pickles = [name for name in names if name.endswith(_PICKLES)]
+    others = f". Pickled files are never read: {', '.join(pickles)}" if pickles else ""
+    raise CheckpointError(f"{folder} has {wanted}; {there}{torn}{others}.")
+
+
+def _no_checkpoint(path: Path) -> str:
+    if path.suffix in _PICKLES:
+        return (
+            f"{path} is a file of pickled objects by its name, which can run any code when it is "
+            "opened, so it is never read. Give safetensors (save_pretrained writes them), or a "
+            "TensorFlow checkpoint."
+        )
+    if path.exists():
+        return (
+            f"{path} is no checkpoint: give a folder, or a path without the ending, such as "
+            "runs/a/model.ckpt-1000."
+        )
+    return (
+        f"There is no checkpoint {path}: neither a folder nor {index_of(path).name} is there. Give "
+        "a folder, or a path without the ending, such as runs/a/model.ckpt-1000."
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> CheckpointError:
+    return CheckpointError(f"{path} cannot be read: {error.strerror}. Mend its permissions.")
