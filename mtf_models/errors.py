@@ -48,6 +48,21 @@ class TrainingDiverged(MtfError, ArithmeticError):
     exit_status = 1
 
 
+def refuse(what: str, faults: Iterable[str | None]) -> None:
+    """Refuses a call for all that is wrong with it at once.
+
+    Args:
+        what: the call and what it was given, the beginning of the message.
+        faults: what is wrong; None and "" are nothing.
+
+    Raises:
+        ShapeError: if there is any fault.
+    """
+    found = [fault for fault in faults if fault]
+    if found:
+        raise ShapeError(f"{what}: {'; '.join(found)}.")
+
+
 def require_positive(owner: str, **sizes: int) -> None:
     """Refuses hyper-parameters that are no whole number from 1.
 

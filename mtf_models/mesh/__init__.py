@@ -4,6 +4,7 @@ Everything here is public as `import mtf_models as mtf`.
 """
 
 from mtf_models.mesh.control_flow import while_loop
+from mtf_models.mesh.cumulative import cumsum
 from mtf_models.mesh.dimension import Dimension, Shape, convert_to_dimension, convert_to_shape
 from mtf_models.mesh.dtype import VariableDType
 from mtf_models.mesh.einsum import einsum, matmul
@@ -63,18 +64,26 @@ from mtf_models.mesh.elementwise import (
     zeros_like,
 )
 from mtf_models.mesh.gradient import custom_gradient, gradients, recompute_grad
-from mtf_models.mesh.indexing import gather, mtf_range, one_hot, pad, shift, slice
+from mtf_models.mesh.indexing import gather, mtf_range, one_hot, scatter
+from mtf_models.mesh.joining import concat, split, stack, unstack
 from mtf_models.mesh.layout import LayoutRules
 from mtf_models.mesh.mesh import Mesh
+from mtf_models.mesh.ordering import (
+    argmax,
+    nth_largest_element,
+    nth_smallest_element,
+    top_1,
+    top_k,
+)
 from mtf_models.mesh.random import (
     RandomStream,
     dropout,
     random_normal,
     random_stream,
     random_uniform,
+    sample_with_temperature,
 )
 from mtf_models.mesh.reduce import (
-    argmax,
     log_softmax,
     reduce_all,
     reduce_any,
@@ -84,7 +93,6 @@ from mtf_models.mesh.reduce import (
     reduce_min,
     reduce_sum,
     softmax,
-    top_1,
 )
 from mtf_models.mesh.reshape import (
     broadcast,
@@ -95,6 +103,8 @@ from mtf_models.mesh.reshape import (
     transpose,
 )
 from mtf_models.mesh.scopes import variable_scope
+from mtf_models.mesh.shifting import dynamic_shift, halo_exchange, left_halo_exchange, shift
+from mtf_models.mesh.slicing import pad, slice
 from mtf_models.mesh.tensor import Tensor, import_tf_tensor
 from mtf_models.mesh.variable import Variable, VariableStore, get_variable
 
@@ -115,13 +125,16 @@ __all__ = [
     "broadcast",
     "cast",
     "combined_dimension",
+    "concat",
     "constant",
     "convert_to_dimension",
     "convert_to_shape",
     "cos",
+    "cumsum",
     "custom_gradient",
     "divide",
     "dropout",
+    "dynamic_shift",
     "einsum",
     "elu",
     "equal",
@@ -133,9 +146,11 @@ __all__ = [
     "gradients",
     "greater",
     "greater_equal",
+    "halo_exchange",
     "identity",
     "import_tf_tensor",
     "leaky_relu",
+    "left_halo_exchange",
     "less",
     "less_equal",
     "linear",
@@ -152,6 +167,8 @@ __all__ = [
     "multiply",
     "negative",
     "not_equal",
+    "nth_largest_element",
+    "nth_smallest_element",
     "one_hot",
     "ones",
     "ones_like",
@@ -174,6 +191,8 @@ __all__ = [
     "replace_dimensions",
     "reshape",
     "rsqrt",
+    "sample_with_temperature",
+    "scatter",
     "selu",
     "shift",
     "sigmoid",
@@ -182,9 +201,11 @@ __all__ = [
     "slice",
     "softmax",
     "softplus",
+    "split",
     "sqrt",
     "square",
     "squared_relu",
+    "stack",
     "stop_gradient",
     "sub",
     "swish",
@@ -193,7 +214,9 @@ __all__ = [
     "to_float",
     "to_int32",
     "top_1",
+    "top_k",
     "transpose",
+    "unstack",
     "variable_scope",
     "where",
     "while_loop",

@@ -1,16 +1,21 @@
-"""Selecting by index: ranges, one-hot vectors, gathers, slices and shifts along a dimension."""
+"""Selecting by index: ranges, one-hot vectors, gathers and scatters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
-from mtf_models.errors import ShapeError
-from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
+from mtf_models.errors import ShapeError, refuse
+from mtf_models.mesh.dimension import (
+    Dimension,
+    DimensionLike,
+    Shape,
+    ShapeLike,
+    convert_to_dimension,
+    convert_to_shape,
+)
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import broadcast_value, transpose
-from mtf_models.mesh.tensor import Tensor, make, operation, settle
+from mtf_models.mesh.tensor import Tensor, make, operation, settle, unsplit
 
 
 @operation
@@ -48,83 +53,114 @@ def one_hot(
 
 @operation
 def gather(
-    weights: Tensor, indices: Tensor, dim: Dimension, output_shape: ShapeLike | None = None
+    weights: Tensor, indices: Tensor, dim: DimensionLike, output_shape: ShapeLike | None = None
 ) -> Tensor:
     """Takes the entries of `weights` along `dim` at `indices`; out of range gives zeros.
 
+    Dimensions that both have are batch dimensions: each entry of one is a lookup of its own.
+
     Args:
         weights: has `dim`.
-        indices: integers; shares no dimension with `weights`.
+        indices: integers.
         dim: the dimension to select along.
-        output_shape: by default `weights` with `dim` replaced by the dimensions of `indices`.
+        output_shape: by default the dimensions of `indices`, then those of `weights` that are
+            left, as of the product with a one-hot tensor; or the same in another order.
 
     Raises:
-        ShapeError: if the two share a dimension, `dim` is absent, or the indices are not integers.
+        ShapeError: if `dim` is absent, the indices are not integers, or one name has two sizes.
     """
-    axis = weights.shape.axis(dim)
-    shared = [d for d in indices.shape if weights.shape.has(d.name) and d.name != dim.name]
-    if shared:
-        raise ShapeError(
-            f"gather from {weights.shape} at {indices.shape}: both have {Shape(shared)}; rename it."
-        )
+    dim = convert_to_dimension(dim)
+    weights.shape.axis(dim)
     places = _whole_numbers(indices, "gather")
+    rest = [d for d in weights.shape if d != dim]
+    _refuse_two_sizes(f"gather from {weights.shape} at {indices.shape}", indices.shape, rest)
     safe = tf.clip_by_value(places, 0, dim.size - 1)
-    found = tf.gather(weights.value, safe, axis=axis)
-    dims = weights.shape.dims
-    shape = Shape(dims[:axis] + indices.shape.dims + dims[axis + 1 :])
+    inside = Tensor(weights.mesh, indices.shape, tf.equal(safe, places))
+    at = Tensor(weights.mesh, indices.shape, safe)
+    shape, found = _looked_up(weights, at, dim)
     # Of equal rank: on a mesh the gradient of a selection by a scalar brings the process down.
-    inside = broadcast_value(Tensor(weights.mesh, indices.shape, tf.equal(safe, places)), shape)
-    result = make(weights.mesh, tf.where(inside, found, tf.zeros([], found.dtype)), shape)
-    return result if output_shape is None else transpose(result, output_shape)
+    found = tf.where(broadcast_value(inside, shape), found, tf.zeros([], found.dtype))
+    natural = Shape([*indices.shape, *(d for d in rest if d not in indices.shape)])
+    return transpose(make(weights.mesh, found, shape), output_shape or natural)
 
 
 @operation
-def slice(x: Tensor, begin: int, size: int, dim_name: str) -> Tensor:
-    """The `size` entries of a dimension from `begin` on.
+def scatter(
+    updates: Tensor, indices: Tensor, dim: DimensionLike, output_shape: ShapeLike | None = None
+) -> Tensor:
+    """Adds the entries of `updates` up at `indices` along a new dimension: the reverse of `gather`.
 
-    Raises:
-        ShapeError: if they are not all there.
-    """
-    dim = x.shape.get_dim_by_name(dim_name)
-    if begin < 0 or size < 1 or begin + size > dim.size:
-        raise ShapeError(f"Entries {begin} to {begin + size} are not all in {dim} of {x.shape}.")
-    whole = x.mesh.pin(x.value, x.shape, [dim])
-    begins = [begin if d == dim else 0 for d in x.shape]
-    shape = x.shape.resize_dimension(dim_name, size)
-    value = tf.slice(whole, begins, shape.to_integer_list)
-    return settle(x.mesh, value, shape, [shape.get_dim_by_name(dim_name)])
-
-
-@operation
-def pad(x: Tensor, paddings: Sequence[int], dim_name: str, pad_value: float = 0) -> Tensor:
-    """Adds `paddings` = [before, after] entries of `pad_value` along a dimension."""
-    dim = x.shape.get_dim_by_name(dim_name)
-    whole = x.mesh.pin(x.value, x.shape, [dim])
-    margins = [list(paddings) if d == dim else [0, 0] for d in x.shape]
-    shape = x.shape.resize_dimension(dim_name, dim.size + sum(paddings))
-    value = tf.pad(whole, margins, constant_values=pad_value)
-    return settle(x.mesh, value, shape, [shape.get_dim_by_name(dim_name)])
-
-
-@operation
-def shift(x: Tensor, offset: int, dim: Dimension, wrap: bool) -> Tensor:
-    """Moves entries by `offset` to higher indices along `dim`.
+    Entries of one index are summed, entries whose index is out of range are left out.
 
     Args:
-        x: any tensor.
-        offset: how far; negative to lower indices.
-        dim: the dimension.
-        wrap: whether what leaves at one end enters at the other; else zeros enter.
+        updates: has the dimensions of `indices`.
+        indices: integers.
+        dim: the dimension that the indices count along.
+        output_shape: by default `dim`, then the dimensions of `updates` that `indices` lacks. It
+            may keep dimensions of `indices`: each entry of one is then a table of its own.
+
+    Raises:
+        ShapeError: if `indices` has other dimensions than `updates` or is not of integers, or
+            `output_shape` is not made of `dim` and dimensions of `updates`.
     """
-    step = offset % dim.size if wrap else max(-dim.size, min(offset, dim.size))
-    if step == 0:
-        return x
-    axis = x.shape.axis(dim)
-    value = x.mesh.pin(x.value, x.shape, [dim])
-    moved, left = _cut(value, axis, dim.size - step if step > 0 else -step, dim.size)
-    if not wrap:
-        moved, left = (moved, tf.zeros_like(left)) if step > 0 else (tf.zeros_like(moved), left)
-    return settle(x.mesh, tf.concat([left, moved], axis), x.shape, [dim])
+    dim = convert_to_dimension(dim)
+    places = _whole_numbers(indices, "scatter")
+    own = [d for d in updates.shape if d not in indices.shape]
+    output = Shape([dim, *own]) if output_shape is None else convert_to_shape(output_shape)
+    lacking = [d for d in indices.shape if d not in updates.shape]
+    foreign = [d for d in output if d != dim and d not in updates.shape]
+    lost = [d for d in [dim, *own] if d not in output]
+    refuse(
+        f"scatter of {updates.shape} at {indices.shape} along {dim} to {output}",
+        [
+            f"the updates lack {Shape(lacking)}" if lacking else None,
+            f"nothing has {Shape(foreign)}" if foreign else None,
+            f"the result lacks {Shape(lost)}" if lost else None,
+        ],
+    )
+    batch = [d for d in indices.shape if d in output]
+    summed = [d for d in indices.shape if d not in batch]
+    value = _summed_by_index(updates, Tensor(updates.mesh, indices.shape, places), dim, batch, own)
+    whole = [d for d in indices.shape if d in batch or d in summed]
+    shape = Shape([*batch, dim, *own])
+    return transpose(settle(updates.mesh, value, shape, [*whole, dim]), output)
+
+
+def _looked_up(weights: Tensor, at: Tensor, dim: Dimension) -> tuple[Shape, tf.Tensor]:
+    """The entries at indices that are all in range, and their shape in the order they come in."""
+    batch = [d for d in weights.shape if d in at.shape and d != dim]
+    if batch:
+        weights = transpose(weights, [*batch, *(d for d in weights.shape if d not in batch)])
+        at = transpose(at, [*batch, *(d for d in at.shape if d not in batch)])
+    axis, count = weights.shape.axis(dim), len(batch)
+    dims = weights.shape.dims
+    shape = Shape(dims[:axis] + at.shape.dims[count:] + dims[axis + 1 :])
+    table = unsplit(weights, [dim]) if batch else weights.value
+    return shape, tf.gather(table, at.value, axis=axis, batch_dims=count)
+
+
+def _summed_by_index(
+    updates: Tensor, at: Tensor, dim: Dimension, batch: list[Dimension], own: list[Dimension]
+) -> tf.Tensor:
+    """[batch, dim, own]: the updates of each index of each table, summed."""
+    summed = [d for d in at.shape if d not in batch]
+    whole = [*batch, *summed]
+    order = Shape([*whole, *own])
+    updates, at = transpose(updates, order), transpose(at, whole)
+    tables, sizes = Shape(batch).size, Shape(own).to_integer_list
+    rows = tf.reshape(unsplit(updates, whole), [Shape(whole).size, *sizes])
+    places = tf.reshape(unsplit(at, whole), [tables, Shape(summed).size])
+    inside = tf.logical_and(places >= 0, places < dim.size)
+    first = tf.expand_dims(tf.range(tables, dtype=places.dtype) * dim.size, 1)
+    # A segment of a negative number is left out.
+    places = tf.where(inside, places + first, -tf.ones_like(places))
+    found = tf.math.unsorted_segment_sum(rows, tf.reshape(places, [-1]), tables * dim.size)
+    return tf.reshape(found, [*Shape(batch).to_integer_list, dim.size, *sizes])
+
+
+def _refuse_two_sizes(what: str, shape: Shape, others: list[Dimension]) -> None:
+    twice = [d for d in others if shape.has(d.name) and d not in shape]
+    refuse(what, [f"{d} has another size in the indices; rename one" for d in twice])
 
 
 def _whole_numbers(indices: Tensor, operation_name: str) -> tf.Tensor:
@@ -136,12 +172,3 @@ def _whole_numbers(indices: Tensor, operation_name: str) -> tf.Tensor:
         )
     indexed_by = (tf.int32, tf.int64)
     return indices.value if indices.dtype in indexed_by else tf.cast(indices.value, tf.int64)
-
-
-def _cut(value: tf.Tensor, axis: int, at: int, size: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Both parts of a value cut along one axis (`tf.split` does not run on a split dimension)."""
-    sizes = value.shape.as_list()
-    begin = [0] * len(sizes)
-    first = tf.slice(value, begin, sizes[:axis] + [at] + sizes[axis + 1 :])
-    begin[axis] = at
-    return first, tf.slice(value, begin, sizes[:axis] + [size - at] + sizes[axis + 1 :])

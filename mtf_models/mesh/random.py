@@ -8,11 +8,21 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from mtf_models.errors import ShapeError
-from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape
-from mtf_models.mesh.elementwise import cast, multiply
+from mtf_models.errors import ShapeError, refuse
+from mtf_models.mesh.dimension import (
+    DimensionLike,
+    Shape,
+    ShapeLike,
+    convert_to_dimension,
+    convert_to_shape,
+)
+from mtf_models.mesh.elementwise import cast, log, multiply, negative
 from mtf_models.mesh.mesh import Mesh
+from mtf_models.mesh.ordering import argmax
 from mtf_models.mesh.tensor import Tensor, operation, settle
+
+_LEAST = 1e-9
+"""The smallest number that the logarithm of a uniform one is taken of."""
 
 
 class RandomStream:
@@ -143,6 +153,38 @@ def dropout(
     kept = random_uniform(x.mesh, shape) < keep
     mask = cast(kept, x.dtype)
     return multiply(x, mask if x.dtype.is_integer else mask * (1.0 / keep), output_shape=x.shape)
+
+
+@operation
+def sample_with_temperature(logits: Tensor, dim: DimensionLike, temperature: float = 1.0) -> Tensor:
+    """Draws an index along `dim` with the probabilities softmax(logits / temperature).
+
+    The largest of logits + temperature * Gumbel noise is taken, computed in float32.
+
+    Args:
+        logits: floating, has `dim`.
+        dim: the classes.
+        temperature: 0 takes the largest logit, without a random number.
+
+    Returns:
+        int32, the dimensions of `logits` less `dim`.
+
+    Raises:
+        ShapeError: if the temperature is negative, `dim` absent, or no random stream is in use.
+    """
+    dim = convert_to_dimension(dim)
+    refuse(
+        f"sample_with_temperature from {logits.shape} along {dim}",
+        [
+            f"the logits have no {dim}" if dim not in logits.shape else None,
+            f"the temperature {temperature} is negative" if temperature < 0 else None,
+        ],
+    )
+    if temperature == 0:
+        return argmax(logits, dim)
+    uniform = random_uniform(logits.mesh, logits.shape, minval=_LEAST, maxval=1.0)
+    noise = negative(log(negative(log(uniform))))
+    return argmax(cast(logits, tf.float32) + noise * temperature, dim)
 
 
 def _seed(operation_name: str) -> tf.Tensor:

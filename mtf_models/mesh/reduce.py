@@ -109,15 +109,3 @@ def log_softmax(
 ) -> Tensor:
     """The logarithm of `softmax`."""
     return x - reduce_logsumexp(x, reduced_dim, extra_logit)
-
-
-@operation
-def argmax(x: Tensor, reduced_dim: Dimension) -> Tensor:
-    """The index of the largest element along a dimension, int32; the first on ties."""
-    value = tf.argmax(x.value, x.shape.axis(reduced_dim), output_type=tf.int32)
-    return make(x.mesh, value, x.shape - reduced_dim)
-
-
-def top_1(x: Tensor, reduced_dim: Dimension) -> tuple[Tensor, Tensor]:
-    """The largest element along a dimension, and its index."""
-    return reduce_max(x, reduced_dim=reduced_dim), argmax(x, reduced_dim)

@@ -86,13 +86,21 @@ def settle(mesh: Mesh, value: tf.Tensor, shape: Shape, whole: Iterable[Dimension
     return make(mesh, mesh.pin(value, shape, whole), shape)
 
 
+def unsplit(x: Tensor, whole: Iterable[Dimension]) -> tf.Tensor:
+    """The global value of `x` with the dimensions `whole` on every device entirely."""
+    return x.mesh.pin(x.value, x.shape, whole)
+
+
 def operation(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Marks a public operation: its constants go to the mesh, its name into messages."""
+    """Marks a public operation: its constants go to the mesh, its name into messages.
+
+    A call may give the operation another name for messages, `name=`.
+    """
 
     @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Result:
+    def run(*args: Any, name: str | None = None, **kwargs: Any) -> Result:
         mesh = _find_mesh([*args, *kwargs.values()], function.__name__)
-        with mesh.running(function.__name__):
+        with mesh.running(name or function.__name__):
             return function(*args, **kwargs)
 
     return run

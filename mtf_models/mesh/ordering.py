@@ -1,0 +1,107 @@
+"""The largest and smallest entries along a dimension, and where they are."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from mtf_models.errors import refuse
+from mtf_models.mesh.dimension import DimensionLike, Shape, convert_to_dimension
+from mtf_models.mesh.reduce import reduce_max
+from mtf_models.mesh.tensor import Tensor, make, operation, settle, unsplit
+
+
+@operation
+def argmax(x: Tensor, reduced_dim: DimensionLike) -> Tensor:
+    """The index of the largest entry along a dimension, int32; the first on ties.
+
+    Raises:
+        ShapeError: if `x` has no such dimension.
+    """
+    dim = convert_to_dimension(reduced_dim)
+    axis = x.shape.axis(dim)
+    value = unsplit(x, [dim])
+    value = tf.cast(value, tf.int32) if x.dtype.is_bool else value
+    return make(x.mesh, tf.argmax(value, axis, output_type=tf.int32), x.shape - dim)
+
+
+@operation
+def top_1(x: Tensor, reduced_dim: DimensionLike) -> tuple[Tensor, Tensor]:
+    """The largest entry along a dimension, and its index; the first on ties."""
+    dim = convert_to_dimension(reduced_dim)
+    return reduce_max(x, reduced_dim=dim), argmax(x, dim)
+
+
+@operation
+def top_k(x: Tensor, reduced_dim: DimensionLike, k_dim: DimensionLike) -> tuple[Tensor, Tensor]:
+    """The largest entries along a dimension, in descending order, and their indices.
+
+    Args:
+        x: has `reduced_dim`.
+        reduced_dim: the dimension to choose from.
+        k_dim: takes its place at the end; its size says how many are chosen.
+
+    Returns:
+        The entries and their indices (int32), each with the dimensions of `x` less `reduced_dim`,
+        then `k_dim`. Of equal entries the first comes first.
+
+    Raises:
+        ShapeError: if `x` lacks `reduced_dim`, has another `k_dim`, or more are asked for than
+            there are.
+    """
+    dim, k_dim = convert_to_dimension(reduced_dim), convert_to_dimension(k_dim)
+    kept = [d for d in x.shape if d != dim]
+    refuse(
+        f"top_k of {x.shape} over {dim} into {k_dim}",
+        [
+            f"the tensor has no {dim}" if dim not in x.shape else None,
+            f"the tensor keeps a {k_dim.name}" if k_dim.name in [d.name for d in kept] else None,
+            f"there are fewer than {k_dim.size} entries" if k_dim.size > dim.size else None,
+        ],
+    )
+    shape = Shape([*kept, k_dim])
+    found = tf.math.top_k(_last(x, dim), k_dim.size)
+    values = settle(x.mesh, found.values, shape, [k_dim])
+    return values, settle(x.mesh, found.indices, shape, [k_dim])
+
+
+@operation
+def nth_largest_element(x: Tensor, n: int, reduced_dim: DimensionLike) -> Tensor:
+    """The entry that is the largest but `n` along a dimension: the largest for `n` = 0.
+
+    Raises:
+        ShapeError: if `x` has no such dimension, or it has no entry of that number.
+    """
+    dim = convert_to_dimension(reduced_dim)
+    refuse(
+        f"the element number {n} in order of {x.shape} along {dim}",
+        [
+            f"the tensor has no {dim}" if dim not in x.shape else None,
+            f"numbers go from 0 to {dim.size - 1}" if not 0 <= n < dim.size else None,
+        ],
+    )
+    chosen = tf.math.top_k(_last(x, dim), n + 1).values
+    sizes = (x.shape - dim).to_integer_list
+    value = tf.squeeze(tf.slice(chosen, [0] * len(sizes) + [n], [*sizes, 1]), [-1])
+    return make(x.mesh, value, x.shape - dim)
+
+
+@operation
+def nth_smallest_element(x: Tensor, n: int, reduced_dim: DimensionLike) -> Tensor:
+    """The entry that is the smallest but `n` along a dimension: the smallest for `n` = 0.
+
+    Raises:
+        ShapeError: if `x` has no such dimension, or it has no entry of that number.
+    """
+    dim = convert_to_dimension(reduced_dim)
+    return nth_largest_element(x, dim.size - 1 - n, dim)
+
+
+def _last(x: Tensor, dim: DimensionLike) -> tf.Tensor:
+    """The value with `dim` whole and at the end."""
+    axis = x.shape.axis(dim)
+    order = [i for i in range(x.shape.ndims) if i != axis] + [axis]
+    value = unsplit(x, [dim])
+    if axis == len(order) - 1:
+        return value
+    shape = Shape([x.shape.dims[i] for i in order])
+    return x.mesh.pin(tf.transpose(value, order), shape, [dim])

@@ -1,0 +1,62 @@
+"""Cutting entries off a dimension, and adding entries at its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from mtf_models.errors import refuse
+from mtf_models.mesh.tensor import Tensor, operation, settle, unsplit
+
+
+@operation
+def slice(x: Tensor, begin: int, size: int, slice_dim_name: str) -> Tensor:
+    """The `size` entries of a dimension from `begin` on.
+
+    Args:
+        x: any tensor.
+        begin: the first entry that is taken.
+        size: how many are taken.
+        slice_dim_name: the dimension, by name; the result has it in the size `size`.
+
+    Raises:
+        ShapeError: if they are not all there.
+    """
+    dim = x.shape.get_dim_by_name(slice_dim_name)
+    inside = 0 <= begin and 1 <= size and begin + size <= dim.size
+    refuse(
+        f"slice of {x.shape}",
+        [f"entries {begin} to {begin + size} are not all in {dim}" if not inside else None],
+    )
+    begins = [begin if d == dim else 0 for d in x.shape]
+    shape = x.shape.resize_dimension(dim.name, size)
+    value = tf.slice(unsplit(x, [dim]), begins, shape.to_integer_list)
+    return settle(x.mesh, value, shape, [shape.get_dim_by_name(dim.name)])
+
+
+@operation
+def pad(x: Tensor, paddings: Sequence[int], dim_name: str, pad_value: float = 0) -> Tensor:
+    """Adds entries at both ends of a dimension.
+
+    Args:
+        x: any tensor.
+        paddings: how many before and how many after.
+        dim_name: the dimension, by name.
+        pad_value: what they are filled with.
+
+    Raises:
+        ShapeError: if `paddings` are not two numbers from 0.
+    """
+    dim = x.shape.get_dim_by_name(dim_name)
+    paddings = list(paddings)
+    fits = len(paddings) == 2 and min(paddings) >= 0
+    refuse(
+        f"pad of {x.shape}",
+        [f"paddings {paddings} are not [before, after] from 0" if not fits else None],
+    )
+    margins = [paddings if d == dim else [0, 0] for d in x.shape]
+    shape = x.shape.resize_dimension(dim_name, dim.size + sum(paddings))
+    fill = bool(pad_value) if x.dtype.is_bool else pad_value
+    value = tf.pad(unsplit(x, [dim]), margins, constant_values=fill)
+    return settle(x.mesh, value, shape, [shape.get_dim_by_name(dim_name)])

@@ -1,0 +1,43 @@
+"""Loops and gradients."""
+
+import numpy as np
+
+import mtf_models as mtf
+from operation_cases.case import (
+    A,
+    B,
+    Case,
+    case,
+    normal,
+)
+
+
+def cube_with_slope_of_square(x):
+    return mtf.custom_gradient(
+        lambda x: x * x * x, lambda x, y, dy: [mtf.transpose(dy * x, [B, A])], [x]
+    )
+
+
+CASES = [
+    Case(
+        "custom_gradient",
+        cube_with_slope_of_square,
+        {"x": normal(A, B)},
+        lambda x: x**3,
+        {"gradient_reference": lambda dy, x: {"x": dy[0] * x}},
+    ),
+    case(
+        "recompute_grad",
+        lambda x, y: mtf.recompute_grad(lambda x, y: mtf.tanh(x * y) * y, [x, y]),
+        lambda x, y: np.tanh(x * y) * y,
+        x=normal(A, B),
+        y=normal(B),
+    ),
+    Case(
+        "while_loop",
+        lambda x, n: mtf.while_loop(lambda x, n: n < 5, lambda x, n: [mtf.cos(x), n + 1], [x, n]),
+        {"x": normal(A, B), "n": ([], np.int32(2))},
+        lambda x, n: [np.cos(np.cos(np.cos(x))), np.int32(5)],
+        {"differentiate": []},
+    ),
+]
