@@ -58,3 +58,36 @@ def softmax_cross_entropy(
         return [mtf.cast(share, logits.dtype)]
 
     return mtf.custom_gradient(cross_entropy, gradient, [logits])
+
+
+def soft_cross_entropy(
+    logits: Tensor,
+    target_logits: Tensor,
+    vocab_dim: Dimension,
+    temperature: float = 1.0,
+    z_loss: float = 0.0,
+    classes: int | None = None,
+) -> Tensor:
+    """-Σ t log softmax(logits / T) + z_loss (log Z)², t = softmax(target_logits / T).
+
+    Computed in float32.
+
+    Args:
+        logits: [..., vocab].
+        target_logits: [..., vocab].
+        vocab_dim: the classes.
+        temperature: T, which evens out both distributions.
+        z_loss: weight of the squared log of the partition function, of the softened logits.
+        classes: how many of the entries are classes; those beyond have logits of -inf.
+
+    Returns:
+        float32, the dimensions of `logits` less `vocab_dim`.
+    """
+    soft = mtf.softmax(mtf.to_float(target_logits) / temperature, vocab_dim)
+    wide = mtf.to_float(logits) / temperature
+    log_z = mtf.reduce_logsumexp(wide, vocab_dim)
+    log_predicted = wide - log_z
+    if classes is not None and classes < vocab_dim.size:
+        real = mtf.less(mtf.mtf_range(logits.mesh, vocab_dim), classes)
+        log_predicted = mtf.where(real, log_predicted, 0.0, output_shape=logits.shape)
+    return mtf.square(log_z) * z_loss - mtf.reduce_sum(soft * log_predicted, reduced_dim=vocab_dim)

@@ -25,15 +25,15 @@ from mtf_models.mesh import (
 )
 from mtf_models.mesh import random_stream as use_stream
 from mtf_models.mesh.layout import check_rules, raise_faults
+from mtf_models.runtime import teacher
 from mtf_models.runtime.imports import import_tasks
-from mtf_models.runtime.model import Model, Network
+from mtf_models.runtime.model import Model
+from mtf_models.runtime.networks import Network, make_network, model_type_of
 from mtf_models.runtime.registry import register
 from mtf_models.runtime.run_folder import CONFIG_FILE, checked_step
 from mtf_models.runtime.settings import RunSettings, get_variable_dtype
 from mtf_models.runtime.vocabulary import check_rows, vocab_sizes
-from mtf_models.transformer.bitransformer import make_bitransformer
-from mtf_models.transformer.stack import make_layer_stack
-from mtf_models.transformer.unitransformer import Unitransformer
+from mtf_models.transformer.student_teacher import StudentTeacher
 
 _log = logging.getLogger("mtf_models")
 
@@ -178,10 +178,10 @@ def model_from_config(
     with config.active(), _gin_faults():
         settings = RunSettings()
         if reader is not None and config.query("utils.run.model_type") is None:
-            settings = dataclasses.replace(settings, model_type=_model_type(reader))
+            settings = dataclasses.replace(settings, model_type=model_type_of(reader))
         dtype = get_variable_dtype()
         sizes = vocab_sizes(config, settings, reader)
-        network = _network(settings, sizes)
+        network = make_network(settings, sizes)
         if config.query("utils.run.sequence_length") is None:
             settings = _within(settings, network)
         store = VariableStore(mesh, seed)
@@ -192,24 +192,10 @@ def model_from_config(
         check_rows(reader, store.variables, sizes)
     idle = check_rules(mesh.rules, mesh.axes, dimensions)
     model = Model(network, store, config, settings, dtype)
+    if isinstance(network, StudentTeacher):
+        teacher.settle(network, store.variables)
     _report_layout(model, idle, strict)
     return model
-
-
-def _model_type(reader: Reader) -> str:
-    """What a checkpoint is of, for configs that do not say: two towers or one."""
-    return "bitransformer" if any(n.startswith("decoder/") for n in reader.names) else "lm"
-
-
-def _network(settings: RunSettings, sizes: tuple[int, int]) -> Network:
-    if settings.model_type == "lm":
-        return Unitransformer(
-            layer_stack=make_layer_stack(),
-            input_vocab_size=sizes[1],
-            output_vocab_size=sizes[1],
-            autoregressive=True,
-        )
-    return make_bitransformer(*sizes)
 
 
 def _within(settings: RunSettings, network: Network) -> RunSettings:
@@ -250,8 +236,8 @@ def _abstract_pass(
     batch = Dimension("batch", batch_size or mesh.splits(Dimension("batch", mesh.size)))
     with use_stream(RandomStream((0, 0))), store.collecting():
         features = {}
-        for name in network.feature_names:
-            shape = Shape([batch, Dimension("length", settings.sequence_length[name])])
+        for name, length in network.lengths(settings.sequence_length).items():
+            shape = Shape([batch, Dimension("length", length)])
             mesh.check(shape, name)
             features[name] = Tensor(mesh, shape, tf.zeros(shape.to_integer_list, tf.int32))
         network.call(features, "train", dtype)

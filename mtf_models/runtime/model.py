@@ -25,14 +25,12 @@ from mtf_models.mesh import (
     VariableStore,
 )
 from mtf_models.runtime.compiled import CompiledFunction, Tensors
+from mtf_models.runtime.networks import Network
 from mtf_models.runtime.settings import RunSettings
-from mtf_models.transformer.bitransformer import Bitransformer
 from mtf_models.transformer.output import DecodeResult, ModelOutput
 from mtf_models.transformer.unitransformer import Unitransformer
 
 _AXES = ("batch", "length")
-
-Network = Bitransformer | Unitransformer
 
 
 class Model:
@@ -171,7 +169,7 @@ class Model:
             logits = self._call(tensors, "eval")["logits"]
             targets = tensors["targets"]
             vocab = logits.shape.get_dim_by_name("vocab")
-            real = mtf.to_float(mtf.greater(targets, 0))
+            real = self.network.loss_weights(targets, is_training=False)
             length = targets.shape.get_dim_by_name("length")
             losses = softmax_cross_entropy(logits, targets, vocab) * real
             return -mtf.reduce_sum(losses, reduced_dim=length)
@@ -185,6 +183,7 @@ class Model:
         stream: RandomStream,
         table: Mapping[str, tf.Tensor],
         num_microbatches: int = 1,
+        step: Tensor | None = None,
     ) -> tuple[ModelOutput, Tensors]:
         """The output of the network and the derivatives of its loss, for a step to use.
 
@@ -194,12 +193,13 @@ class Model:
             stream: what dropout draws from.
             table: the values of the variables, from `read`.
             num_microbatches: of how many micro-batches this is one.
+            step: int32 scalar, how many steps training has made; None outside training.
         """
         trained = [v for v in self.variables.values() if v.trainable]
         # Recomputation runs layers again while gradients are taken, hence inside `_using` too.
         with self._using(table, stream), tf.GradientTape() as tape:
             tape.watch([table[v.name] for v in trained])
-            output = self.network.call(tensors, mode, self.variable_dtype, num_microbatches)
+            output = self.network.call(tensors, mode, self.variable_dtype, num_microbatches, step)
             with tape.stop_recording():
                 values = [Tensor(self.mesh, v.shape, table[v.name]) for v in trained]
                 grads = mtf.gradients(tape, output.loss, values)
@@ -214,21 +214,24 @@ class Model:
 
         Args:
             features: see the class.
-            names: those that must be there; by default those that the network reads.
+            names: those that must be there, to be put there as they are; by default those of a
+                task, from which the network's `prepared` takes what it reads.
 
         Raises:
             DataError: listing all faults.
         """
         arrays = {name: np.asarray(value) for name, value in features.items()}
-        names = names or self.network.feature_names
-        allowed = {n + suffix for n in names for suffix in ("", "_segmentation", "_position")}
-        faults = [f"{n} is missing" for n in names if n not in arrays]
+        wanted = names or self.network.feature_names
+        allowed = {n + suffix for n in wanted for suffix in ("", "_segmentation", "_position")}
+        faults = [f"{n} is missing" for n in wanted if n not in arrays]
         faults += [f"{n} is not a feature of this model" for n in arrays if n not in allowed]
         if faults:
             raise DataError(
                 f"Features do not fit: {'; '.join(faults)}. It reads {', '.join(sorted(allowed))}."
             )
-        check_features(arrays, self.network.vocab_sizes, negative_targets="inputs" not in names)
+        check_features(arrays, self.network.vocab_sizes, negative_targets="inputs" not in wanted)
+        if names is None:
+            arrays = self.network.prepared(arrays)
         return {
             name: mtf.import_tf_tensor(
                 self.mesh, array.astype(np.int32), Shape(zip(_AXES, array.shape, strict=True))
@@ -237,9 +240,9 @@ class Model:
         }
 
     def _default_decode_length(self, inputs: Tensor) -> int:
-        if isinstance(self.network, Bitransformer):
-            return inputs.shape.get_dim_by_name("length").size
-        return self.settings.sequence_length["targets"]
+        if isinstance(self.network, Unitransformer):
+            return self.settings.sequence_length["targets"]
+        return inputs.shape.get_dim_by_name("length").size
 
     def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
         with self._using(self._store.read(), RandomStream((self.seed, 0))):

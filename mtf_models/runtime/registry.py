@@ -17,4 +17,5 @@ def register() -> None:
     import mtf_models.runtime.tasks
     import mtf_models.transformer.attention
     import mtf_models.transformer.bitransformer
-    import mtf_models.transformer.feed_forward  # noqa: F401
+    import mtf_models.transformer.feed_forward
+    import mtf_models.transformer.student_teacher  # noqa: F401

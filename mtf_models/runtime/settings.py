@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtf_models.configurable import configurable
-from mtf_models.errors import ConfigError
+from mtf_models.errors import ConfigError, did_you_mean
 from mtf_models.mesh import Dimension, Mesh
 from mtf_models.mesh.devices import bfloat16_is_fast
 from mtf_models.mesh.dtype import DTypeLike, VariableDType, as_dtype
@@ -15,6 +15,10 @@ from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.optimize.schedules import Schedule
 
 _UTILS = "mesh_tensorflow.transformer.utils"
+
+MODEL_TYPES = ("bitransformer", "bi_student_teacher", "lm", "delimited_lm", "aligned")
+"""An encoder and a decoder; two of those, of which one teaches the other; a language model; one
+over inputs and targets in one sequence; one that predicts a target at each input."""
 
 BatchSize = int | tuple[str, int]
 
@@ -33,7 +37,7 @@ class RunSettings:
     """What gin binds for a run, as `run.*`.
 
     Args:
-        model_type: "bitransformer" or "lm".
+        model_type: one of `MODEL_TYPES`.
         vocabulary: the numbers of ids of inputs and targets, as `get_vocabulary` gives them; None
             for T5's.
         train_dataset_fn: gives the training batches.
@@ -106,8 +110,9 @@ def get_variable_dtype(
 
 
 def _faults(settings: RunSettings) -> Iterator[str]:
-    if settings.model_type not in ("bitransformer", "lm"):
-        yield f'run.model_type is {settings.model_type!r}; it can be "bitransformer" or "lm"'
+    if settings.model_type not in MODEL_TYPES:
+        near = did_you_mean(str(settings.model_type), MODEL_TYPES).rstrip("?.")
+        yield f"run.model_type is {settings.model_type!r}{near}"
     size = settings.batch_size
     pair = isinstance(size, list | tuple) and len(size) == 2 and isinstance(size[1], int)
     if not (isinstance(size, int) or pair):

@@ -193,7 +193,9 @@ class Trainer:
         def compute_part(part: Tensors, index: Tensor) -> tuple[Tensors, Tensors]:
             seed = [tf.constant(self.model.seed, tf.int32), (step * count + index).value]
             stream = RandomStream(tf.stack(seed))
-            output, grads = self.model.loss_and_gradients(part, "train", stream, weights, count)
+            output, grads = self.model.loss_and_gradients(
+                part, "train", stream, weights, count, step
+            )
             return grads, {"loss": output.loss, **output.losses}
 
         return serialize_training_step(features, compute_part, batch, count)

@@ -148,7 +148,7 @@ class SelfAttention(TransformerLayer):
             output_shape=Shape([context.length_dim, context.memory_length_dim]),
         )
         bucket = relative_position_bucket(
-            distance, not context.autoregressive, self.relative_attention_num_buckets
+            distance, not context.fully_autoregressive, self.relative_attention_num_buckets
         )
         return mtf.to_float(mtf.gather(table, bucket, buckets))
 
@@ -188,12 +188,9 @@ def visibility_bias(context: Context) -> Tensor | None:
     """Masks of self-attention, float32: the future, and other sequences of a packed row."""
     bias = None
     if context.autoregressive:
-        future = mtf.greater(
-            context.memory_position,
-            context.position,
-            output_shape=Shape([context.length_dim, context.memory_length_dim]),
-        )
-        bias = mtf.to_float(future) * MASKED
+        write, read = context.write_priority, context.read_priority
+        shape = read.shape + context.memory_length_dim
+        bias = mtf.to_float(mtf.greater(write, read, output_shape=shape)) * MASKED
     if context.sequence_id is not None and not context.incremental:
         names = context.length_dim.name, context.memory_length_dim.name
         memory_id = mtf.rename_dimension(context.sequence_id, *names)

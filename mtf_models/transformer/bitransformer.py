@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, config_scope, configurable
@@ -57,12 +60,33 @@ class Bitransformer:
         """What the decoder's vocabulary is rounded up to a multiple of."""
         return self.decoder.vocab_divisor
 
+    def lengths(self, sequence_length: Mapping[str, int]) -> dict[str, int]:
+        """Feature name to the length that `call` reads.
+
+        Args:
+            sequence_length: those of the features of a task.
+        """
+        return {name: sequence_length[name] for name in self.feature_names}
+
+    def prepared(self, features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What `call` reads of the features of a task: all of them as they are.
+
+        Args:
+            features: arrays [batch, length], checked.
+        """
+        return dict(features)
+
+    def loss_weights(self, targets: Tensor, is_training: bool) -> Tensor:
+        """See `Unitransformer.loss_weights`."""
+        return self.decoder.loss_weights(targets, is_training)
+
     def call(
         self,
         features: Features,
         mode: str,
         variable_dtype: VariableDType,
         num_microbatches: int = 1,
+        step: Tensor | None = None,
     ) -> ModelOutput:
         """Predicts every target from the inputs and the targets before it.
 
@@ -71,10 +95,11 @@ class Bitransformer:
             mode: "train" or "eval".
             variable_dtype: dtypes of the variables.
             num_microbatches: of how many micro-batches this is one.
+            step: int32 scalar, how many steps training has made; None outside training.
         """
         inputs, targets = (Sequence.of(features, name) for name in self.feature_names)
         embeddings = self._embeddings(inputs.ids.mesh, variable_dtype)
-        encoded = self._encode(inputs, mode, variable_dtype, embeddings[0])
+        encoded = self._encode(inputs, mode, variable_dtype, embeddings[0], step)
         context = self.decoder.context(targets, mode, variable_dtype)
         context = _attending(context, encoded)
         ids = autoregressive_inputs(targets.ids, targets.sequence_id)
@@ -106,10 +131,16 @@ class Bitransformer:
         )
 
     def _encode(
-        self, inputs: Sequence, mode: str, dtype: VariableDType, embedding: Embedding
+        self,
+        inputs: Sequence,
+        mode: str,
+        dtype: VariableDType,
+        embedding: Embedding,
+        step: Tensor | None = None,
     ) -> Context:
         """The encoder's context, its output in the place where a decoder looks for it."""
         context = self.encoder.context(inputs, mode, dtype)
+        context.step = step
         hidden = self.encoder.hidden(context, inputs.ids, embedding, inputs.position)
         context.encoder_output = _as_memory(hidden)
         context.encoder_sequence_id = _as_memory(inputs.sequence_id)
@@ -175,6 +206,7 @@ def _attending(context: Context, encoded: Context) -> Context:
         encoder_output=encoded.encoder_output,
         encoder_sequence_id=encoded.encoder_sequence_id,
         losses=encoded.losses,
+        step=encoded.step,
     )
 
 

@@ -25,7 +25,11 @@ class Context:
         memory_length_dim: the positions that self-attention sees.
         d_model: the width of `x`.
         position: [length] int32, the index of each row of `x`.
-        autoregressive: whether a position sees only itself and those before it.
+        autoregressive: whether no position may see what comes after it; layers of any kind keep to
+            it, attention inside a prefix excepted.
+        input_full_attention: whether positions in a prefix see all of it.
+        priority: [batch, length] int32 or None, in an autoregressive call on whole sequences:
+            positions see those of equal or lower priority; None is the position itself.
         sequence_id: [batch, length] int32 or None: positions see each other if it is equal; 0 is
             padding. None: every position sees every other.
         encoder_output: [batch, memory_length, d_model] or None.
@@ -33,6 +37,7 @@ class Context:
         caches: when incremental, what layers change from step to step, by name.
         constants: when incremental, what layers compute in the first step only, by name.
         losses: scalars that layers add to the loss.
+        step: int32 scalar, how many steps training has made, or None outside training.
         layer: the running layer of a stack.
         layer_input: what the running layer of a stack was given, for the residual.
         shared_scopes: where a variable that several layers share was first made, by what it is.
@@ -46,12 +51,15 @@ class Context:
     d_model: Dimension
     position: Tensor
     autoregressive: bool
+    input_full_attention: bool = False
+    priority: Tensor | None = None
     sequence_id: Tensor | None = None
     encoder_output: Tensor | None = None
     encoder_sequence_id: Tensor | None = None
     caches: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
     losses: list[Tensor] = field(default_factory=list)
+    step: Tensor | None = None
     layer: Any = None
     layer_input: Tensor | None = None
     shared_scopes: dict[object, str] = field(default_factory=dict)
@@ -66,6 +74,24 @@ class Context:
     def incremental(self) -> bool:
         """Whether this is one step of decoding."""
         return self.mode == "incremental"
+
+    @property
+    def fully_autoregressive(self) -> bool:
+        """Whether every position sees only itself and those before it, without exception."""
+        return self.autoregressive and not self.input_full_attention
+
+    @property
+    def read_priority(self) -> Tensor:
+        """[length] or [batch, length] int32: a position sees what was written at it or below."""
+        return self.position if self.priority is None else self.priority
+
+    @property
+    def write_priority(self) -> Tensor:
+        """The same of what is seen: [memory_length] or [batch, memory_length] int32."""
+        if self.priority is None:
+            return self.memory_position
+        names = self.length_dim.name, self.memory_length_dim.name
+        return mtf.rename_dimension(self.priority, *names)
 
     @property
     def activation_dtype(self) -> tf.DType:

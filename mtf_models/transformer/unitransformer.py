@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, configurable
+from mtf_models.data.delimited import check_aligned
 from mtf_models.errors import ConfigError, require_positive
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
@@ -12,10 +17,19 @@ from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
 from mtf_models.transformer.output import DecodeResult, ModelOutput
 from mtf_models.transformer.positions import sinusoid_positions
-from mtf_models.transformer.sequences import Features, Sequence, autoregressive_inputs
+from mtf_models.transformer.sequences import (
+    Features,
+    Sequence,
+    autoregressive_inputs,
+    delimited_inputs_mask,
+    prefix_priority,
+)
 from mtf_models.transformer.stack import LayerStack
 from mtf_models.transformer.stepwise import decode_stepwise
 from mtf_models.transformer.vocab import Vocab, untied_logits
+
+LossFunction = Callable[["Unitransformer", Context, Tensor, Tensor, Dimension], Tensor]
+"""Takes the stack, its context, logits, targets and the vocabulary; returns a scalar float32."""
 
 
 @configurable(module="mesh_tensorflow.transformer.transformer")
@@ -36,14 +50,16 @@ class Unitransformer:
         vocab_divisor: vocabularies are rounded up to a multiple.
         positional_embedding: whether positions are embedded and added to the ids' embeddings.
         sinusoid_positional_embedding: whether by sinusoids, instead of a learned table.
+        loss_fn: computes the cross entropy in another way; None for `cross_entropy`.
+        input_full_attention: of an autoregressive stack, whether positions in the inputs of
+            "inputs, EOS, targets, EOS" see all of the inputs (prefix language models).
+        loss_on_targets_only: whether predicting those inputs counts nothing.
         loss_denominator: what the summed loss is divided by; by default the number of positions of
             the targets, padding included.
         token_dropout_rate: the part of the input ids that is set to padding in training.
         pad_vocab_multiple: tables are rounded up to a multiple of this too, so that they divide
             over a mesh; the added entries are masked everywhere.
     """
-
-    feature_names = ("targets",)
 
     def __init__(
         self,
@@ -60,6 +76,9 @@ class Unitransformer:
         vocab_divisor: int = 128,
         positional_embedding: bool = True,
         sinusoid_positional_embedding: bool = False,
+        loss_fn: LossFunction | None = None,
+        input_full_attention: bool = False,
+        loss_on_targets_only: bool = False,
         loss_denominator: float | None = None,
         token_dropout_rate: float = 0.0,
         pad_vocab_multiple: int = 1,
@@ -72,6 +91,11 @@ class Unitransformer:
                 f"{name}: the embedding has {input_vocab_size} ids and the logits "
                 f"{output_vocab_size} classes, so they cannot share weights; set "
                 "Unitransformer.shared_embedding_and_softmax_weights = False."
+            )
+        if input_full_attention and not autoregressive:
+            raise ConfigError(
+                f"{name}.input_full_attention is for autoregressive stacks, which this one is not; "
+                "bind it in the scope of the decoder alone."
             )
         require_positive("Unitransformer", d_model=d_model, vocab_divisor=vocab_divisor)
         self.layer_stack = layer_stack
@@ -87,14 +111,43 @@ class Unitransformer:
         self.vocab_divisor = vocab_divisor
         self.sinusoid = sinusoid_positional_embedding
         self.learned_positions = positional_embedding and not self.sinusoid
+        self.loss_fn = loss_fn
+        self.input_full_attention = input_full_attention
+        self.loss_on_targets_only = loss_on_targets_only
         self.loss_denominator = loss_denominator
         self.token_dropout_rate = token_dropout_rate
         self.pad_vocab_multiple = pad_vocab_multiple
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What `call` reads: targets, and where it reads something else than those, inputs."""
+        return ("targets",) if self.autoregressive else ("inputs", "targets")
+
+    @property
     def vocab_sizes(self) -> dict[str, int]:
         """Feature name, of prompts too, to the number of ids that it may have."""
-        return dict.fromkeys(("inputs", "targets"), self.output_vocab_size)
+        return {"inputs": self.input_vocab_size, "targets": self.output_vocab_size}
+
+    def lengths(self, sequence_length: Mapping[str, int]) -> dict[str, int]:
+        """Feature name to the length that `call` reads.
+
+        Args:
+            sequence_length: those of the features of a task.
+        """
+        return dict.fromkeys(self.feature_names, sequence_length["targets"])
+
+    def prepared(self, features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What `call` reads of the features of a task.
+
+        Args:
+            features: arrays [batch, length], checked.
+
+        Raises:
+            DataError: if inputs and targets are not aligned, and have to be.
+        """
+        if not self.autoregressive:
+            check_aligned(features)
+        return dict(features)
 
     @property
     def longest(self) -> int | None:
@@ -112,21 +165,28 @@ class Unitransformer:
         mode: str,
         variable_dtype: VariableDType,
         num_microbatches: int = 1,
+        step: Tensor | None = None,
     ) -> ModelOutput:
-        """As a language model: predicts every target from those before it.
+        """Predicts every target: from those before it, or from the inputs, position by position.
 
         Args:
-            features: "targets" [batch, length], and its packing.
+            features: see `prepared`.
             mode: "train" or "eval".
             variable_dtype: dtypes of the variables.
             num_microbatches: of how many micro-batches this is one.
+            step: int32 scalar, how many steps training has made; None outside training.
         """
         targets = Sequence.of(features, "targets")
-        inputs = autoregressive_inputs(targets.ids, targets.segmentation)
         embedding = self.embedding(targets.ids.mesh, variable_dtype)
         context = self.context(targets, mode, variable_dtype)
-        context.sequence_id = targets.segmentation
-        hidden = self.hidden(context, inputs, embedding, targets.position)
+        context.step = step
+        if self.autoregressive:
+            ids = autoregressive_inputs(targets.ids, targets.segmentation)
+        else:
+            ids = features["inputs"]
+        if not self.input_full_attention:  # which would see padding behind the row
+            context.sequence_id = targets.segmentation
+        hidden = self.hidden(context, ids, embedding, targets.position)
         return self.output(context, hidden, embedding, targets.ids, num_microbatches)
 
     def decode(
@@ -141,7 +201,15 @@ class Unitransformer:
             features: "inputs" [batch, length], the prompts, 0 after their ends.
             variable_dtype: dtypes of the variables.
             decode_length: how many positions are added to the length of the prompts.
+
+        Raises:
+            ConfigError: if it is not autoregressive.
         """
+        if not self.autoregressive:
+            raise ConfigError(
+                "This model predicts each target from the input at its position and decodes "
+                "nothing: call it, and take the largest of `out.logits`."
+            )
         prompt = mtf.pad(features["inputs"], [0, decode_length], "length")
         embedding = self.embedding(prompt.mesh, variable_dtype)
         return decode_stepwise(self, embedding, variable_dtype, prompt)
@@ -181,6 +249,8 @@ class Unitransformer:
             d_model=self.d_model,
             position=mtf.mtf_range(mesh, length),
             autoregressive=self.autoregressive,
+            input_full_attention=self.input_full_attention,
+            priority=prefix_priority(sequence.ids) if self.input_full_attention else None,
             sequence_id=sequence.sequence_id,
         )
 
@@ -219,11 +289,22 @@ class Unitransformer:
         targets: Tensor,
         num_microbatches: int,
     ) -> ModelOutput:
-        """Logits and losses of hidden states.
-
-        The cross entropy counts targets above 0; it is divided by all positions.
-        """
+        """Logits and losses of hidden states."""
         logits = self.logits(context, hidden, embedding)
+        vocab = self.vocab(self.output_vocab_size)
+        if self.loss_fn is None:
+            cross_entropy = self.cross_entropy(context, logits, targets, num_microbatches)
+        else:
+            cross_entropy = self.loss_fn(self, context, logits, targets, vocab.dim)
+        total = mtf.add_n([cross_entropy, *context.losses])
+        parts = {"cross_entropy": cross_entropy}
+        parts |= {f"auxiliary_{i}": loss for i, loss in enumerate(context.losses)}
+        return ModelOutput(logits, total, parts)
+
+    def cross_entropy(
+        self, context: Context, logits: Tensor, targets: Tensor, num_microbatches: int
+    ) -> Tensor:
+        """The cross entropy of the targets that count, float32."""
         vocab = self.vocab(self.output_vocab_size)
         losses = softmax_cross_entropy(
             logits,
@@ -233,10 +314,26 @@ class Unitransformer:
             label_smoothing=self.label_smoothing,
             classes=vocab.classes,
         )
-        weights = mtf.to_float(mtf.greater(targets, 0))
+        return self.weighted_mean(losses, targets, context.is_training, num_microbatches)
+
+    def loss_weights(self, targets: Tensor, is_training: bool) -> Tensor:
+        """[batch, length] float32: 1 where a target counts, 0 at padding and negative ids."""
+        counts = mtf.greater(targets, 0)
+        if self.loss_on_targets_only:
+            counts = mtf.logical_and(counts, mtf.logical_not(delimited_inputs_mask(targets)))
+        return mtf.to_float(counts)
+
+    def weighted_mean(
+        self, losses: Tensor, targets: Tensor, is_training: bool, num_microbatches: int
+    ) -> Tensor:
+        """The sum of the losses that count, divided by the number of all positions.
+
+        Args:
+            losses: [batch, length] float32.
+            targets: [batch, length].
+            is_training: see `loss_weights`.
+            num_microbatches: of how many micro-batches this is one.
+        """
+        weights = self.loss_weights(targets, is_training)
         denominator = self.loss_denominator or targets.size * num_microbatches
-        cross_entropy = mtf.reduce_sum(losses * weights) / float(denominator)
-        total = mtf.add_n([cross_entropy, *context.losses])
-        parts = {"cross_entropy": cross_entropy}
-        parts |= {f"auxiliary_{i}": loss for i, loss in enumerate(context.losses)}
-        return ModelOutput(logits, total, parts)
+        return mtf.reduce_sum(losses * weights) / float(denominator)

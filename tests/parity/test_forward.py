@@ -14,7 +14,7 @@ def test_logits_and_loss(recorded, model, relative, mode):
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_the_loss_is_the_sum_of_its_parts(recorded, model, mode):
     output = model(recorded.group("plain/"), mode)
-    parts = [float(x) for x in recorded.group(f"{mode}/loss_part/").values()]
+    parts = recorded.loss_parts(mode)
     assert [float(x) for x in output.losses.values()] == pytest.approx(parts, rel=1e-5)
     assert float(output.loss) == pytest.approx(sum(parts), rel=1e-5)
 

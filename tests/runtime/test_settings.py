@@ -61,6 +61,6 @@ def test_dtypes_are_read_by_name():
     assert [d.name for d in found] == ["bfloat16", "float32", "bfloat16"]
 
 
-def test_model_types_are_two():
-    with pytest.raises(ConfigError, match='"bitransformer" or "lm"'):
-        settings.RunSettings(model_type="aligned")
+def test_the_model_types_are_those_of_the_original():
+    with pytest.raises(ConfigError, match=r"'delimitedlm'; did you mean delimited_lm"):
+        settings.RunSettings(model_type="delimitedlm")

@@ -1,0 +1,52 @@
+"""The kinds of models, by their names in gin, and what tells them in a checkpoint."""
+
+from __future__ import annotations
+
+from mtf_models.checkpoint import Reader
+from mtf_models.runtime.settings import RunSettings
+from mtf_models.transformer.bitransformer import Bitransformer, make_bitransformer
+from mtf_models.transformer.delimited import DelimitedUnitransformer
+from mtf_models.transformer.stack import make_layer_stack
+from mtf_models.transformer.student_teacher import StudentTeacher, make_bi_student_teacher
+from mtf_models.transformer.unitransformer import Unitransformer
+
+Network = Bitransformer | StudentTeacher | Unitransformer
+
+
+def make_network(settings: RunSettings, sizes: tuple[int, int]) -> Network:
+    """The network of a kind, with what gin binds for it.
+
+    Args:
+        settings: say the kind, `model_type`.
+        sizes: of the vocabularies of inputs and targets.
+    """
+    match settings.model_type:
+        case "bitransformer":
+            return make_bitransformer(*sizes)
+        case "bi_student_teacher":
+            return make_bi_student_teacher(*sizes)
+        case "delimited_lm":
+            return _of_one_stack(DelimitedUnitransformer, sizes[1], sizes[1], autoregressive=True)
+        case "aligned":
+            return _of_one_stack(Unitransformer, *sizes, autoregressive=False)
+        case _:
+            return _of_one_stack(Unitransformer, sizes[1], sizes[1], autoregressive=True)
+
+
+def model_type_of(reader: Reader) -> str:
+    """What a checkpoint is of, for configs that do not say."""
+    towers = {name.partition("/")[0] for name in reader.names}
+    if "student" in towers:
+        return "bi_student_teacher"
+    return "bitransformer" if "decoder" in towers else "lm"
+
+
+def _of_one_stack(
+    cls: type[Unitransformer], input_size: int, output_size: int, autoregressive: bool
+) -> Unitransformer:
+    return cls(
+        layer_stack=make_layer_stack(),
+        input_vocab_size=input_size,
+        output_vocab_size=output_size,
+        autoregressive=autoregressive,
+    )
