@@ -5,5 +5,6 @@ from mtf_models.checkpoint.locate import locate
 from mtf_models.checkpoint.manager import CheckpointManager
 from mtf_models.checkpoint.names import SLOTS
 from mtf_models.checkpoint.reader import Reader
+from mtf_models.checkpoint.restore import restore
 
-__all__ = ["SLOTS", "CheckpointManager", "Entry", "Reader", "locate", "write"]
+__all__ = ["SLOTS", "CheckpointManager", "Entry", "Reader", "locate", "restore", "write"]

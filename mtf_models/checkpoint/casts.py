@@ -11,6 +11,8 @@ from mtf_models.errors import CheckpointError
 
 _log = logging.getLogger("mtf_models")
 
+_SHORT = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
+
 
 class Casts:
     """Casts values, rounding to nearest even, and remembers which variables it touched."""
@@ -47,4 +49,5 @@ class Casts:
     def report(self) -> None:
         """Logs one line for each pair of dtypes."""
         for (found, wanted), names in self.variables.items():
-            _log.info("Cast %s to %s: %d variables.", found, wanted, len(names))
+            short = [_SHORT.get(dtype, dtype) for dtype in (found, wanted)]
+            _log.info("cast %s→%s: %d tensors", *short, len(names))

@@ -47,9 +47,16 @@ def locate(path: str | Path, step: int | None = None) -> Path:
 
 
 def folder_of(path: str | Path) -> Path:
-    """The folder that a checkpoint, or the folder itself, is in."""
+    """The folder of a checkpoint; a path that is of none stays as it is.
+
+    Raises:
+        CheckpointError: if it is a file of pickled objects, by its name.
+    """
     path = Path(path)
-    return path if prefix_in(path) is None else prefix_in(path).parent
+    prefix = prefix_in(path)
+    if prefix is None and path.suffix in _PICKLES and not path.is_dir():
+        raise CheckpointError(_no_checkpoint(path))
+    return path if prefix is None else prefix.parent
 
 
 def prefix_in(path: Path) -> Path | None:

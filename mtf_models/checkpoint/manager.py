@@ -12,8 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from mtf_models.checkpoint import bundle
-from mtf_models.checkpoint.casts import Casts
-from mtf_models.checkpoint.fit import check_fit
 from mtf_models.checkpoint.names import (
     EXTRA_SUFFIX,
     GLOBAL_STEP,
@@ -22,7 +20,8 @@ from mtf_models.checkpoint.names import (
     prefix_of,
     steps_in,
 )
-from mtf_models.checkpoint.reader import Reader, find_faults
+from mtf_models.checkpoint.reader import find_faults
+from mtf_models.checkpoint.restore import restore
 from mtf_models.checkpoint.state import named_step, state_text
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Variable
@@ -131,21 +130,26 @@ class CheckpointManager:
         variables: Mapping[str, Variable],
         allow_missing: Iterable[str] = (),
         allow_left_over: Iterable[str] = (),
+        allow_partial: bool = False,
+        sources: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Assigns the values of a checkpoint, whatever mesh, layout and dtype they are kept in.
 
         Args:
             step: one of `steps()`.
-            variables: name in the checkpoint -> variable.
+            variables: name in the model -> variable.
             allow_missing: patterns of names that the checkpoint may lack; they keep their values.
             allow_left_over: patterns of names that may be in the checkpoint only (`SLOTS`).
+            allow_partial: whether anything may be missing or left over; it is listed then.
+            sources: name in the model -> name in the checkpoint; see `fit.fitted`.
 
         Returns:
             What was saved as `extra`; empty for a checkpoint of the original.
 
         Raises:
-            CheckpointError: if there is no such complete checkpoint; before anything is assigned,
-                listing all that is missing, left over or of another shape; if data are damaged.
+            CheckpointError: if there is no such complete checkpoint; listing all that is missing,
+                left over or of another shape; or all data that are damaged or do not fit their
+                dtype. Nothing is assigned then.
         """
         faults = find_faults(self.prefix(step))
         if faults:
@@ -154,13 +158,10 @@ class CheckpointManager:
                 f"Cannot restore {self.prefix(step)}: {'; '.join(faults)}. Complete steps there: "
                 f"{steps}."
             )
-        reader = Reader(self.prefix(step))
-        names = check_fit(reader, variables, allow_missing, allow_left_over)
         extra = self._read_extra(step)
-        casts = Casts()
-        for name in names:
-            variables[name].assign(casts.apply(name, reader.read(name), variables[name].dtype))
-        casts.report()
+        restore(
+            self.prefix(step), variables, allow_missing, allow_left_over, allow_partial, sources
+        )
         self._replaces_from = step + 1
         return extra
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from mtf_models.checkpoint.names import data_files_of, index_of
+from mtf_models.checkpoint.names import GLOBAL_STEP, data_files_of, index_of
 from mtf_models.errors import CheckpointError, did_you_mean
 
 # What TensorFlow raises for damaged files: the reader in Python translates some of its statuses.
@@ -44,6 +44,14 @@ class Reader:
     def names(self) -> list[str]:
         """All names, sorted."""
         return sorted(self._shapes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._shapes
+
+    @property
+    def step(self) -> int:
+        """The number of steps that it was taken after; 0 if it does not say."""
+        return int(self.read(GLOBAL_STEP)) if GLOBAL_STEP in self else 0
 
     @property
     def byte_count(self) -> int:

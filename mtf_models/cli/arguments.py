@@ -13,11 +13,21 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds what every command on a run folder can be told (`ModelOptions`)."""
     add_config_arguments(parser)
     run = parser.add_argument_group("run")
-    run.add_argument("--model_dir", required=True, metavar="DIR", help="the run folder")
+    run.add_argument(
+        "--model_dir",
+        required=True,
+        metavar="DIR",
+        help="the run folder; to use a model, also a checkpoint in it",
+    )
     run.add_argument(
         "--data_dir",
         metavar="DIR",
         help="where prepared data are kept (default: $TFDS_DATA_DIR, else the user's cache)",
+    )
+    run.add_argument(
+        "--allow_partial",
+        action="store_true",
+        help="take a checkpoint that lacks variables of the model, or has more; they are listed",
     )
     run.add_argument("--batch_size", type=positive, metavar="N", help="sequences in a batch")
 

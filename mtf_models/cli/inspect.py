@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from mtf_models.cli.arguments import add_config_arguments, add_padding_argument, options_from
+from mtf_models.cli.arguments import (
+    add_config_arguments,
+    add_padding_argument,
+    not_negative,
+    options_from,
+)
 from mtf_models.cli.start import start_tensorflow
 from mtf_models.runtime.options import InspectOptions
 
@@ -16,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="PATH",
         help="run folder, or prefix of a checkpoint; or none, and the config of --gin_file",
+    )
+    parser.add_argument(
+        "--step", type=not_negative, metavar="N", help="the checkpoint (default: the latest)"
     )
     add_config_arguments(parser)
     add_padding_argument(parser)

@@ -62,6 +62,11 @@ class Variable:
         return self._store.mesh.layout(self.shape)
 
     @property
+    def is_allocated(self) -> bool:
+        """Whether the variable has a value yet."""
+        return self._held is not None
+
+    @property
     def held(self) -> tf.Variable:
         """The TensorFlow variable; allocated with its initial value at the first call."""
         self.allocate()
@@ -71,6 +76,10 @@ class Variable:
         """Gives the variable its initial value, if it has none."""
         if self._held is None:
             self._held = self._allocate(self._initial_value())
+
+    def free(self) -> None:
+        """Forgets the value; the next use begins with the initial one."""
+        self._held = None
 
     @property
     def value(self) -> Tensor:

@@ -11,7 +11,8 @@ from pathlib import Path
 import tensorflow as tf
 
 from mtf_models import config as gin_config
-from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
+from mtf_models.checkpoint import SLOTS, Reader, locate, restore
+from mtf_models.checkpoint.locate import folder_of
 from mtf_models.config import Config
 from mtf_models.errors import CheckpointError, ConfigError, LayoutError, MtfError
 from mtf_models.mesh import (
@@ -30,7 +31,7 @@ from mtf_models.runtime.imports import import_tasks
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.networks import Network, make_network, model_type_of
 from mtf_models.runtime.registry import register
-from mtf_models.runtime.run_folder import CONFIG_FILE, checked_step
+from mtf_models.runtime.run_folder import CONFIG_FILE
 from mtf_models.runtime.settings import RunSettings, get_variable_dtype
 from mtf_models.runtime.vocabulary import check_rows, vocab_sizes
 from mtf_models.transformer.student_teacher import StudentTeacher
@@ -75,39 +76,53 @@ def build_model(
     return model_from_config(config, mesh, seed, strict)
 
 
-def load_model(path: str | Path, mesh: Mesh | None = None, step: int | None = None) -> Model:
+def load_model(
+    path: str | Path,
+    mesh: Mesh | None = None,
+    step: int | None = None,
+    allow_partial: bool = False,
+) -> Model:
     """The model of a run folder, ours or the original's.
 
     Args:
-        path: has `operative_config.gin` and `model.ckpt-N`.
+        path: a folder with `operative_config.gin` and `model.ckpt-N`, or a checkpoint in one, such
+            as "runs/a/model.ckpt-1000".
         mesh: where it runs; None for one device, whatever mesh is recorded.
-        step: which checkpoint; None for the latest.
+        step: which checkpoint of the folder; None for the latest.
+        allow_partial: whether variables may be in the model or in the checkpoint only. They are
+            listed then; those of the model keep their initial values.
 
     Raises:
         CheckpointError: if there is no config or checkpoint, or they do not fit each other.
     """
     register()
-    folder = Path(path)
+    folder = folder_of(path)
     config = read_folder_config(folder)
     if mesh is None:
         mesh = Mesh()
         recorded = Mesh(config.query("utils.run.mesh_shape") or "")
         if recorded.size > 1:
             _log.warning("%s records mesh %s; using one device.", folder, recorded)
-    return restored_model(folder, config, mesh, step)[0]
+    return restored_model(path, config, mesh, step, allow_partial=allow_partial)[0]
 
 
 def restored_model(
-    folder: Path, config: Config, mesh: Mesh, step: int | None = None, strict: bool = False
+    path: str | Path,
+    config: Config,
+    mesh: Mesh,
+    step: int | None = None,
+    strict: bool = False,
+    allow_partial: bool = False,
 ) -> tuple[Model, int]:
     """The model of a config with the values of a checkpoint.
 
     Args:
-        folder: has the checkpoints.
+        path: a folder with checkpoints, or one of them.
         config: of the model.
         mesh: where it runs.
-        step: which checkpoint; None for the latest.
+        step: which checkpoint of the folder; None for the latest.
         strict: see `build_model`.
+        allow_partial: see `load_model`.
 
     Returns:
         The model and the step of its checkpoint.
@@ -115,12 +130,12 @@ def restored_model(
     Raises:
         CheckpointError: if there is no such checkpoint, or it does not fit the config.
     """
-    manager = CheckpointManager(folder)
-    step = checked_step(manager, step)
+    prefix = locate(path, step)
+    reader = Reader(prefix)
     seed = config.query("utils.run.seed", 0)
-    model = model_from_config(config, mesh, seed, strict, reader=Reader(manager.prefix(step)))
-    manager.restore(step, model.variables, allow_left_over=SLOTS)
-    return model, step
+    model = model_from_config(config, mesh, seed, strict, reader=reader)
+    restore(prefix, model.variables, allow_left_over=SLOTS, allow_partial=allow_partial)
+    return model, reader.step
 
 
 def padding_binding(mesh: Mesh) -> str:

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from mtf_models.checkpoint import CheckpointManager, Reader, combine, locate, write
 from mtf_models.checkpoint.locate import folder_of
-from mtf_models.checkpoint.names import GLOBAL_STEP, STATE_FILE, is_slot, prefix_of, step_of
+from mtf_models.checkpoint.names import STATE_FILE, is_slot, prefix_of, step_of
 from mtf_models.checkpoint.state import state_text
 from mtf_models.config.statements import Binding, read
 from mtf_models.errors import CheckpointError, ConfigError
@@ -33,7 +33,7 @@ def run(options: ConvertOptions) -> None:
     _check_count(options)
     readers = [Reader(prefix) for prefix in _prefixes(options)]
     combination, members = _combination(options)
-    step = _step(readers) if options.global_step is None else options.global_step
+    step = max(r.step for r in readers) if options.global_step is None else options.global_step
     dtype = None if options.dtype is None else _floating(options.dtype)
     sources = readers * members if options.autoensemble else readers
     entries = combine.combined(sources, combination, step, dtype, options.keep_slots)
@@ -86,10 +86,6 @@ def _combination(options: ConvertOptions) -> tuple[combine.Combination, int | No
     if options.autoensemble:
         return combine.stack, options.autoensemble
     return (combine.first, 0) if options.extract_first else (combine.copy, None)
-
-
-def _step(readers: Sequence[Reader]) -> int:
-    return max(int(r.read(GLOBAL_STEP)) if GLOBAL_STEP in r.names else 0 for r in readers)
 
 
 def _floating(name: str) -> tf.DType:

@@ -6,11 +6,11 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mtf_models.checkpoint.locate import folder_of
 from mtf_models.errors import failing_run
 from mtf_models.mesh import Dimension
 from mtf_models.runtime import prepare
@@ -203,7 +203,7 @@ def run(options: EvalOptions) -> None:
     name, split = prepare.task_name(model.config), options.split or SPLIT
     count = options.num_examples or prepare.eval_examples(model.config)
     tasks_with_split(name, split)
-    folder = Path(options.model_dir)
+    folder = folder_of(options.model_dir)
     with (
         failing_run(),
         model.config.active(),

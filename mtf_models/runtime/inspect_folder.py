@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 
-from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
-from mtf_models.checkpoint.names import GLOBAL_STEP
+from mtf_models.checkpoint import CheckpointManager, Reader, locate
+from mtf_models.checkpoint.names import GLOBAL_STEP, is_slot
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
 from mtf_models.runtime import prepare
 from mtf_models.runtime.build import model_from_config
 from mtf_models.runtime.options import InspectOptions
-from mtf_models.runtime.run_folder import checked_step, variables_text
-
-_ENDING = re.compile(r"\.(index|meta|extra\.json|data-\d{5}-of-\d{5})$")
+from mtf_models.runtime.run_folder import variables_text
 
 
 def run(options: InspectOptions) -> None:
@@ -30,13 +26,13 @@ def run(options: InspectOptions) -> None:
         if not options.gin_file:
             raise ConfigError("Give a run folder, the prefix of a checkpoint, or --gin_file.")
         print(config_text(options), end="")
-    elif options != InspectOptions(path=options.path):
+    elif options != InspectOptions(path=options.path, step=options.step):
         raise ConfigError(
             "A path alone, or --gin_file with what changes the config: a checkpoint holds what it "
             "holds, whatever mesh, layout or binding."
         )
     else:
-        print(checkpoint_text(Path(options.path)), end="")
+        print(checkpoint_text(Path(options.path), options.step), end="")
 
 
 def config_text(options: InspectOptions) -> str:
@@ -53,39 +49,33 @@ def config_text(options: InspectOptions) -> str:
     return variables_text(model)
 
 
-def checkpoint_text(path: Path) -> str:
+def checkpoint_text(path: Path, step: int | None = None) -> str:
     """The variables and slots of a checkpoint: names, shapes and dtypes.
 
     Args:
-        path: a folder, of whose checkpoints the latest is read, or the prefix of a checkpoint.
+        path: a folder with checkpoints, or one of them, with or without its ending.
+        step: which checkpoint of the folder; None for the latest.
 
     Raises:
         CheckpointError: if there is no checkpoint, or it is damaged.
     """
+    reader = Reader(locate(path, step))
     lines = []
     if path.is_dir():
-        manager = CheckpointManager(path)
-        steps = manager.steps()
-        path = manager.prefix(checked_step(manager, None))
-        lines.append(f"steps      {', '.join(map(str, steps))}")
-    reader = Reader(_ENDING.sub("", str(path)))
+        lines.append(f"steps      {', '.join(map(str, CheckpointManager(path).steps()))}")
     names = [name for name in reader.names if name != GLOBAL_STEP]
-    weights = [name for name in names if not _is_slot(name)]
-    slots = [name for name in names if _is_slot(name)]
-    step = f", step {int(reader.read(GLOBAL_STEP))}" if GLOBAL_STEP in reader.names else ""
+    weights = [name for name in names if not is_slot(name)]
+    slots = [name for name in names if is_slot(name)]
+    at = f", step {reader.step}" if GLOBAL_STEP in reader else ""
     return "\n".join(
         [
-            f"checkpoint {reader.prefix}{step}",
+            f"checkpoint {reader.prefix}{at}",
             *lines,
             *_section(reader, "parameters", weights),
             *_section(reader, "slots", slots),
             "",
         ]
     )
-
-
-def _is_slot(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in SLOTS)
 
 
 def _section(reader: Reader, title: str, names: Sequence[str]) -> list[str]:

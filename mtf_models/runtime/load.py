@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from mtf_models.checkpoint.locate import folder_of
 from mtf_models.runtime import prepare
 from mtf_models.runtime.build import read_folder_config, require_run_folder, restored_model
 from mtf_models.runtime.model import Model
@@ -25,9 +24,11 @@ def load_for_use(options: EvalOptions | InferOptions) -> tuple[Model, int]:
     Raises:
         MtfError: if there is no such folder or checkpoint, or they do not fit each other.
     """
-    folder = Path(options.model_dir)
+    folder = folder_of(options.model_dir)
     require_run_folder(folder)
     prepare.register(options)
     config = prepare.read_recorded_config(folder, options)
     mesh = mesh_for(config, read_folder_config(folder), as_asked=options.mesh is not None)
-    return restored_model(folder, config, mesh, options.step, options.strict)
+    return restored_model(
+        options.model_dir, config, mesh, options.step, options.strict, options.allow_partial
+    )

@@ -37,11 +37,13 @@ class ModelOptions(ConfigOptions):
         model_dir: the run folder.
         batch_size: sequences in a batch.
         data_dir: where prepared data are kept.
+        allow_partial: whether variables may be in the model or in the checkpoint only.
     """
 
     model_dir: str
     batch_size: int | None = None
     data_dir: str | None = None
+    allow_partial: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +135,12 @@ class InspectOptions(ConfigOptions):
 
     Attributes:
         path: a run folder, or the prefix of a checkpoint; None for a config.
+        step: the checkpoint of the folder; None for the latest.
         pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
     """
 
     path: str | None = None
+    step: int | None = None
     pad_vocab: bool = False
 
 

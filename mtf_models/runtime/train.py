@@ -32,6 +32,7 @@ class _Run:
 
     Attributes:
         evaluated: the task to evaluate and at most how many examples of it; None for no task.
+        allow_partial: of the options.
         saved: the step of the last checkpoint.
         position: of the data, when the last checkpoint was taken up.
     """
@@ -43,6 +44,7 @@ class _Run:
     steps: int
     batch_size: int
     evaluated: tuple[str, int | None] | None
+    allow_partial: bool = False
     saved: int = 0
     position: dict[str, Any] | None = None
 
@@ -50,7 +52,8 @@ class _Run:
         """Restores the last checkpoint, if there is one."""
         latest = self.manager.latest()
         if latest is not None:
-            self.position = self.trainer.restore(self.manager.folder, latest).get("position")
+            extra = self.trainer.restore(self.manager.folder, latest, self.allow_partial)
+            self.position = extra.get("position")
             self.saved = latest
             if self.position is None:
                 _log.warning(
@@ -129,7 +132,16 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
         steps = total_steps(mesh, settings)
     model = model_from_config(config, mesh, settings.seed, options.strict, batch_size=batch_size)
     manager = CheckpointManager(folder.path, keep=settings.keep_checkpoint_max)
-    return _Run(Trainer(model), manager, config, settings, steps, batch_size, evaluated)
+    return _Run(
+        Trainer(model),
+        manager,
+        config,
+        settings,
+        steps,
+        batch_size,
+        evaluated,
+        options.allow_partial,
+    )
 
 
 def _mesh(folder: RunFolder, config: Config, options: TrainOptions) -> Mesh:

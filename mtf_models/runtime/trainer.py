@@ -12,7 +12,8 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models import config as gin_config
-from mtf_models.checkpoint import CheckpointManager
+from mtf_models.checkpoint import CheckpointManager, Reader
+from mtf_models.checkpoint.names import is_slot
 from mtf_models.errors import ConfigError, TrainingDiverged
 from mtf_models.mesh import Dimension, RandomStream, Shape, Tensor, Variable, VariableStore
 from mtf_models.mesh.dtype import VariableDType
@@ -132,12 +133,16 @@ class Trainer:
             run_folder.describe(self.model.config, self.model)
         return prefix
 
-    def restore(self, folder: str | Path, step: int | None = None) -> dict[str, Any]:
+    def restore(
+        self, folder: str | Path, step: int | None = None, allow_partial: bool = False
+    ) -> dict[str, Any]:
         """Takes up weights, slots and step of a checkpoint.
 
         Args:
             folder: the run folder.
             step: which checkpoint; None for the latest.
+            allow_partial: whether variables may be in the model or in the checkpoint only; they
+                are listed then. All slots may be missing in any case, and start at zero.
 
         Returns:
             What was saved as extra.
@@ -147,7 +152,9 @@ class Trainer:
         """
         manager = CheckpointManager(folder)
         step = checked_step(manager, step)
-        extra = manager.restore(step, self.variables)
+        has_slots = any(map(is_slot, Reader(manager.prefix(step)).names))
+        allowed = () if has_slots else tuple(self._slots.variables)
+        extra = manager.restore(step, self.variables, allowed, allow_partial=allow_partial)
         self.step_number = step
         return extra
 

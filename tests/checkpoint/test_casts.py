@@ -23,8 +23,8 @@ def test_up_casts_are_exact_and_down_casts_round_to_even(caplog):
     with caplog.at_level(logging.INFO, "mtf_models"):
         casts.report()
     assert caplog.messages == [
-        "Cast bfloat16 to float32: 1 variables.",
-        "Cast float32 to bfloat16: 1 variables.",
+        "cast bf16→fp32: 1 tensors",
+        "cast fp32→bf16: 1 tensors",
     ]
 
 

@@ -40,8 +40,8 @@ def test_master_dtype_is_written_and_any_dtype_restored(tmp_path, make_variables
         target = make_variables("model:2", seed=1, dtype=kept)
         CheckpointManager(tmp_path).restore(1, target)
     assert caplog.messages == [
-        "Cast float32 to bfloat16: 5 variables.",
-        "Cast bfloat16 to float32: 5 variables.",
+        "cast fp32→bf16: 5 tensors",
+        "cast bf16→fp32: 5 tensors",
     ]
     dtypes = tf.train.load_checkpoint(str(tmp_path)).get_variable_to_dtype_map()
     assert {dtypes[name] for name in source} == {tf.bfloat16}
