@@ -80,6 +80,7 @@ def dense_product(
     new_dims: Sequence[Dimension],
     activation: Activation | Sequence[Activation] = "linear",
     reduced_dims: Sequence[Dimension] | None = None,
+    expert_dims: Sequence[Dimension] = (),
     use_bias: bool = False,
     variable_dtype: VariableDType | None = None,
     name: str = "dense_product",
@@ -92,6 +93,7 @@ def dense_product(
         activation: one activation, whose kernel is `<name>/kernel`, or several, whose kernels are
             `<name>_0/kernel`, `<name>_1/kernel`, ...
         reduced_dims: as for `dense`.
+        expert_dims: as for `dense`.
         use_bias: as for `dense`.
         variable_dtype: as for `dense`.
         name: the variable scope.
@@ -105,6 +107,7 @@ def dense_product(
             x,
             new_dims,
             reduced_dims=reduced_dims,
+            expert_dims=expert_dims,
             use_bias=use_bias,
             activation=activate,
             variable_dtype=variable_dtype,

@@ -70,6 +70,7 @@ from mtf_models.mesh.layout import LayoutRules
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.ordering import (
     argmax,
+    argsort,
     nth_largest_element,
     nth_smallest_element,
     top_1,
@@ -122,6 +123,7 @@ __all__ = [
     "add",
     "add_n",
     "argmax",
+    "argsort",
     "broadcast",
     "cast",
     "combined_dimension",

@@ -91,10 +91,14 @@ class Mesh:
         )
         return mine == others
 
-    def abstract(self) -> Mesh:
-        """The same axes and rules without devices, for the abstract pass."""
+    def abstract(self, stand_ins: bool = False) -> Mesh:
+        """The same axes and rules without devices, for the abstract pass.
+
+        Args:
+            stand_ins: whether sizes of batches are made up there.
+        """
         mesh = Mesh(self.shape, self.rules)
-        mesh._engine = RecorderEngine()
+        mesh._engine = RecorderEngine(stand_ins)
         return mesh
 
     def layout(self, shape: Shape, whole: Iterable[Dimension] = ()) -> Layout:
@@ -129,6 +133,15 @@ class Mesh:
     def check(self, shape: Shape, name: str) -> None:
         """Reports, under `name`, why a tensor of this shape cannot be laid out."""
         self.report_faults(shape, tensor_layout(shape, self.rules, self.axes), name)
+
+    def refuse_split(self, message: str) -> None:
+        """Refuses a split of the batch, unless the batch is made up.
+
+        Raises:
+            LayoutError: with this message.
+        """
+        if not (isinstance(self._engine, RecorderEngine) and self._engine.stand_ins):
+            raise LayoutError(message)
 
     def splits(self, dimension: Dimension) -> int:
         """Into how many parts tensors are split along `dimension`."""

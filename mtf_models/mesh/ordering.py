@@ -1,4 +1,4 @@
-"""The largest and smallest entries along a dimension, and where they are."""
+"""The order of entries along a dimension: the largest, the smallest, all of them."""
 
 from __future__ import annotations
 
@@ -62,6 +62,28 @@ def top_k(x: Tensor, reduced_dim: DimensionLike, k_dim: DimensionLike) -> tuple[
     found = tf.math.top_k(_last(x, dim), k_dim.size)
     values = settle(x.mesh, found.values, shape, [k_dim])
     return values, settle(x.mesh, found.indices, shape, [k_dim])
+
+
+@operation
+def argsort(x: Tensor, dim: DimensionLike) -> Tensor:
+    """The indices that put the entries along a dimension into ascending order.
+
+    Args:
+        x: has `dim`.
+        dim: the dimension to sort along.
+
+    Returns:
+        int32, of the shape of `x` with `dim` at the end. Equal entries stay in their order.
+
+    Raises:
+        ShapeError: if `x` has no such dimension.
+    """
+    dim = convert_to_dimension(dim)
+    value = _last(x, dim)
+    # Of equal entries `top_k` takes the first one first. -1 - x exists for every signed integer.
+    falling = -1 - value if x.dtype.is_integer else -value
+    order = tf.math.top_k(falling, dim.size).indices
+    return settle(x.mesh, order, x.shape - dim + dim, [dim])
 
 
 @operation

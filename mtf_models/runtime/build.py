@@ -247,7 +247,7 @@ def _abstract_pass(
     Returns:
         The names of the dimensions of variables and features.
     """
-    mesh = store.mesh.abstract()
+    mesh = store.mesh.abstract(stand_ins=batch_size is None)
     batch = Dimension("batch", batch_size or mesh.splits(Dimension("batch", mesh.size)))
     with use_stream(RandomStream((0, 0))), store.collecting():
         features = {}

@@ -84,14 +84,14 @@ class Model:
             mode: "train" (dropout, z-loss) or "eval".
 
         Returns:
-            `logits` [batch, length, padded vocab], `loss` and `losses`.
+            `logits` [batch, length, padded vocab], `loss`, `losses` and `reports`.
 
         Raises:
             DataError: if a feature is missing, unknown or does not fit the vocabulary.
         """
         run = self._function(("call", _checked_mode(mode)), lambda x: self._call(x, mode))
         found = run(self.tensors(features))
-        return ModelOutput(found["logits"], found["loss"], found["losses"])
+        return ModelOutput(**found)
 
     def gradients(self, features: Mapping[str, Any], mode: str = "train") -> dict[str, Tensor]:
         """The derivative of the loss by every trainable variable, under its checkpoint name.
@@ -247,7 +247,7 @@ class Model:
     def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
         with self._using(self._store.read(), RandomStream((self.seed, 0))):
             output = self.network.call(tensors, mode, self.variable_dtype)
-        return {"logits": output.logits, "loss": output.loss, "losses": output.losses}
+        return dict(vars(output))
 
     @contextlib.contextmanager
     def _using(self, table: Mapping[str, tf.Tensor], stream: RandomStream) -> Iterator[None]:

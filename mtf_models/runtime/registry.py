@@ -18,4 +18,5 @@ def register() -> None:
     import mtf_models.transformer.attention
     import mtf_models.transformer.bitransformer
     import mtf_models.transformer.feed_forward
+    import mtf_models.transformer.moe.layer
     import mtf_models.transformer.student_teacher  # noqa: F401

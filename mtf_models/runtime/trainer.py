@@ -90,8 +90,8 @@ class Trainer:
             features: see `Model`.
 
         Returns:
-            "loss" before the update and its parts, "learning_rate" and "step", the number of
-            steps made.
+            "loss" before the update, its parts and what layers report, "learning_rate" and "step",
+            the number of steps made.
 
         Raises:
             DataError: if a feature does not fit the model.
@@ -203,7 +203,7 @@ class Trainer:
             output, grads = self.model.loss_and_gradients(
                 part, "train", stream, weights, count, step
             )
-            return grads, {"loss": output.loss, **output.losses}
+            return grads, {"loss": output.loss, **output.losses, **output.reports}
 
         return serialize_training_step(features, compute_part, batch, count)
 

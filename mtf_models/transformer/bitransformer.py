@@ -99,9 +99,10 @@ class Bitransformer:
         """
         inputs, targets = (Sequence.of(features, name) for name in self.feature_names)
         embeddings = self._embeddings(inputs.ids.mesh, variable_dtype)
-        encoded = self._encode(inputs, mode, variable_dtype, embeddings[0], step)
+        encoded = self._encode(inputs, mode, variable_dtype, embeddings[0], num_microbatches, step)
         context = self.decoder.context(targets, mode, variable_dtype)
         context = _attending(context, encoded)
+        context.num_microbatches = num_microbatches
         ids = autoregressive_inputs(targets.ids, targets.sequence_id)
         hidden = self.decoder.hidden(context, ids, embeddings[1], targets.position)
         return self.decoder.output(context, hidden, embeddings[1], targets.ids, num_microbatches)
@@ -136,10 +137,12 @@ class Bitransformer:
         mode: str,
         dtype: VariableDType,
         embedding: Embedding,
+        num_microbatches: int = 1,
         step: Tensor | None = None,
     ) -> Context:
         """The encoder's context, its output in the place where a decoder looks for it."""
         context = self.encoder.context(inputs, mode, dtype)
+        context.num_microbatches = num_microbatches
         context.step = step
         hidden = self.encoder.hidden(context, inputs.ids, embedding, inputs.position)
         context.encoder_output = _as_memory(hidden)
@@ -206,6 +209,7 @@ def _attending(context: Context, encoded: Context) -> Context:
         encoder_output=encoded.encoder_output,
         encoder_sequence_id=encoded.encoder_sequence_id,
         losses=encoded.losses,
+        reports=encoded.reports,
         step=encoded.step,
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +37,10 @@ class Context:
         encoder_sequence_id: [batch, memory_length] int32 or None.
         caches: when incremental, what layers change from step to step, by name.
         constants: when incremental, what layers compute in the first step only, by name.
-        losses: scalars that layers add to the loss.
+        losses: scalars that layers add to the loss, by name.
+        reports: scalars that layers tell about themselves, by name.
+        num_microbatches: of how many micro-batches this is one; losses and reports are summed over
+            them.
         step: int32 scalar, how many steps training has made, or None outside training.
         layer: the running layer of a stack.
         layer_input: what the running layer of a stack was given, for the residual.
@@ -58,7 +62,9 @@ class Context:
     encoder_sequence_id: Tensor | None = None
     caches: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
-    losses: list[Tensor] = field(default_factory=list)
+    losses: dict[str, Tensor] = field(default_factory=dict)
+    reports: dict[str, Tensor] = field(default_factory=dict)
+    num_microbatches: int = 1
     step: Tensor | None = None
     layer: Any = None
     layer_input: Tensor | None = None
@@ -119,9 +125,28 @@ class Context:
             self._once[key] = compute()
         return self._once[key]
 
+    def add_loss(self, name: str, value: Tensor) -> None:
+        """Adds a scalar to the loss, under `name` in the scope of the running layer."""
+        name = _unused(scopes.full_name(name), self.losses)
+        self.losses[name] = self._part(value)
+
+    def report(self, name: str, value: Tensor) -> None:
+        """Tells a scalar to whoever follows the training, under `name` in the running scope."""
+        name = _unused(scopes.full_name(name), self.reports)
+        self.reports[name] = mtf.stop_gradient(self._part(value))
+
+    def take_over(self, losses: Mapping[str, Tensor], reports: Mapping[str, Tensor]) -> None:
+        """Adds what was added to the losses and reports of an isolated copy."""
+        self.losses |= {_unused(name, self.losses): x for name, x in losses.items()}
+        self.reports |= {_unused(name, self.reports): x for name, x in reports.items()}
+
+    def _part(self, value: Tensor) -> Tensor:
+        return value if self.num_microbatches == 1 else value / float(self.num_microbatches)
+
     def isolated(self, encoder_output: Tensor | None) -> Context:
         """A copy that shares no computed tensor, for computations that are run again."""
-        return dataclasses.replace(self, encoder_output=encoder_output, _once={}, losses=[])
+        alone = {"_once": {}, "losses": {}, "reports": {}}
+        return dataclasses.replace(self, encoder_output=encoder_output, **alone)
 
     def self_attention_memory(self, name: str, x: Tensor) -> Tensor:
         """What self-attention sees of a projected input: all of it, or a cache with `x` written in.
@@ -159,3 +184,9 @@ class Context:
         if key not in self.constants:
             self.constants[key] = compute(self.encoder_output)
         return self.constants[key]
+
+
+def _unused(name: str, taken: Container[str]) -> str:
+    """The name with the next free number behind it: layers may share their weights and scope."""
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    return name if name not in taken else next(n for n in numbered if n not in taken)

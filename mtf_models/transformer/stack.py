@@ -89,14 +89,20 @@ class LayerStack:
     def _recomputed(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
         """One layer of which only the input is kept; what it adds to the loss comes out with x."""
         memory = [] if context.encoder_output is None else [context.encoder_output]
+        names: list[list[str]] = []
 
         def run(x: Tensor, *memory: Tensor) -> list[Tensor]:
             inner = context.isolated(memory[0] if memory else None)
             y = self._call_layer(layer, inner, x)
-            return [y, *inner.losses]
+            names[:] = [list(inner.losses), list(inner.reports)]
+            return [y, *inner.losses.values(), *inner.reports.values()]
 
-        y, *losses = mtf.recompute_grad(run, [x, *memory])
-        context.losses += losses
+        y, *scalars = mtf.recompute_grad(run, [x, *memory])
+        losses, reports = names
+        context.take_over(
+            dict(zip(losses, scalars, strict=False)),
+            dict(zip(reports, scalars[len(losses) :], strict=True)),
+        )
         return y
 
     def _apply(self, functions: Sequence[Sublayer], context: Context, x: Tensor) -> Tensor:

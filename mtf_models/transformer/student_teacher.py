@@ -135,7 +135,7 @@ class StudentTeacher:
         fraction = self._fraction(step)
         parts = {name: loss * (1.0 - fraction) for name, loss in output.losses.items()}
         parts["distillation"] = soft * (fraction * self.temperature**2)
-        return ModelOutput(output.logits, mtf.add_n(list(parts.values())), parts)
+        return ModelOutput(output.logits, mtf.add_n(list(parts.values())), parts, output.reports)
 
     def decode(
         self, features: Features, variable_dtype: VariableDType, decode_length: int

@@ -179,6 +179,7 @@ class Unitransformer:
         targets = Sequence.of(features, "targets")
         embedding = self.embedding(targets.ids.mesh, variable_dtype)
         context = self.context(targets, mode, variable_dtype)
+        context.num_microbatches = num_microbatches
         context.step = step
         if self.autoregressive:
             ids = autoregressive_inputs(targets.ids, targets.segmentation)
@@ -296,10 +297,8 @@ class Unitransformer:
             cross_entropy = self.cross_entropy(context, logits, targets, num_microbatches)
         else:
             cross_entropy = self.loss_fn(self, context, logits, targets, vocab.dim)
-        total = mtf.add_n([cross_entropy, *context.losses])
-        parts = {"cross_entropy": cross_entropy}
-        parts |= {f"auxiliary_{i}": loss for i, loss in enumerate(context.losses)}
-        return ModelOutput(logits, total, parts)
+        parts = {**context.losses, "cross_entropy": cross_entropy}
+        return ModelOutput(logits, mtf.add_n(list(parts.values())), parts, context.reports)
 
     def cross_entropy(
         self, context: Context, logits: Tensor, targets: Tensor, num_microbatches: int

@@ -25,6 +25,7 @@ class Recorded:
         self._arrays = np.load(self.folder / "io.npz")
         self.is_lm = "plain/inputs" not in self._arrays.files
         self.decodes = "decode/inputs" in self._arrays.files
+        self.has_experts = any("moe_combine" in name for name in self._arrays.files)
 
     def __getitem__(self, key):
         return self._arrays[key]

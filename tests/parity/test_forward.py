@@ -33,5 +33,7 @@ def test_the_vocabulary_is_the_checkpoints(recorded, model):
 
 def test_score_is_the_likelihood_of_the_targets(recorded, model, relative):
     features = recorded.group("plain/")
+    if "targets_segmentation" in features:
+        pytest.skip("the rows are packed")
     cross_entropy = recorded["eval/token_xent"][0] * (features["targets"] > 0)
     assert relative(model.score(features), -np.sum(cross_entropy, axis=1)) < 1e-5

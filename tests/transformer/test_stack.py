@@ -25,7 +25,7 @@ class Times(TransformerLayer):
         self.factor = factor
 
     def call(self, context, x):
-        context.losses.append(mtf.constant(x.mesh, self.factor))
+        context.add_loss("factor", mtf.constant(x.mesh, self.factor))
         return x * self.factor
 
 
@@ -91,14 +91,14 @@ def test_without_sublayers_layers_are_called(context, x):
 
 def test_layers_add_to_the_losses(context, x):
     stack([Times(2.0), Times(3.0)]).call(context, x)
-    assert [float(loss) for loss in context.losses] == [2.0, 3.0]
+    assert [float(loss) for loss in context.losses.values()] == [2.0, 3.0]
 
 
 def test_recomputed_layers_add_to_the_losses_too(context, x):
-    training = dataclasses.replace(context, mode="train", losses=[])
+    training = dataclasses.replace(context, mode="train", losses={})
     made = stack([Times(2.0), Times(3.0)], recompute_grads=True)
     np.testing.assert_array_equal(made.call(training, x), 6 * X * REAL)
-    assert [float(loss) for loss in training.losses] == [2.0, 3.0]
+    assert [float(loss) for loss in training.losses.values()] == [2.0, 3.0]
 
 
 def test_scopes_are_named_by_layer_and_class(context, x):

@@ -14,9 +14,14 @@ from mtf_models.mesh.layout import Fault, Layout
 
 
 class RecorderEngine:
-    """Runs a model symbolically in a `tf.Graph`, whatever mesh it is meant for."""
+    """Runs a model symbolically in a `tf.Graph`, whatever mesh it is meant for.
 
-    def __init__(self) -> None:
+    Args:
+        stand_ins: whether sizes of batches are made up.
+    """
+
+    def __init__(self, stand_ins: bool = False) -> None:
+        self.stand_ins = stand_ins
         self.faults: list[Fault] = []
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:

@@ -85,6 +85,15 @@ CASES = [
         for k, dim, axis in ((8, B, 1), (3, A, 0))
     ],
     case(
+        "argsort",
+        lambda x: [mtf.argsort(x, B), mtf.argsort(mtf.to_int32(2.0 * x), A)],
+        lambda x: [
+            np.argsort(np.swapaxes(x, 1, 2), -1, kind="stable"),
+            np.argsort(np.transpose(np.trunc(2 * x), (1, 2, 0)), -1, kind="stable"),
+        ],
+        x=normal(A, B, D),
+    ),
+    case(
         "nth_largest_element",
         lambda x: [mtf.nth_largest_element(x, 2, B), mtf.nth_largest_element(x, 7, A)],
         lambda x: [np.sort(x, 1)[:, -3], np.sort(x, 0)[0]],

@@ -1,0 +1,240 @@
+"""What all mixtures of experts have in common: groups, capacity, router, dispatch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+import mtf_models.mesh as mtf
+from mtf_models.errors import ConfigError, did_you_mean
+from mtf_models.layers.dense import dense
+from mtf_models.mesh import Dimension, Tensor
+from mtf_models.transformer.context import Context
+from mtf_models.transformer.layer import TransformerLayer
+from mtf_models.transformer.moe.balance import z_loss
+from mtf_models.transformer.moe.dispatch import Dispatch
+from mtf_models.transformer.moe.gates import Gates, Routes
+from mtf_models.transformer.moe.groups import Groups
+from mtf_models.transformer.moe.routing import ROUTINGS, RoutingOptions
+
+Experts = Callable[[Context, Tensor], list[Tensor]]
+"""Takes [..., experts, expert_capacity, d_model], returns tensors that differ in the last
+dimension only."""
+
+_POLICIES = ("argmax", "input_dropout", "input_jitter", "sample")
+_SECOND_POLICIES = ("all", "none", "threshold", "random")
+_HISTORICAL = {"rand_1": "switch"}
+
+
+@dataclass
+class Mixture(TransformerLayer):
+    """Sends each token to some of many experts (Shazeer et al. 2017; Fedus et al. 2021).
+
+    The tokens of a batch fall into groups. In each group an expert has a number of slots, its
+    capacity; a token whose experts are full is dropped: its output is 0. The router computes in
+    float32, in the variable `<moe_gating>_gating/kernel`.
+
+    Args:
+        num_experts: how many there are.
+        loss_coef: weight of the balance loss.
+        group_size: how many tokens a group has, see `number_of_groups`.
+        capacity_factor_train: slots over tokens, in training.
+        capacity_factor_eval: slots over tokens, otherwise.
+        use_second_place_loss: whether second choices are balanced too.
+        second_policy_train: which choices after the first are made, see `RoutingOptions`.
+        second_policy_eval: the same, otherwise.
+        second_threshold_train: of the policies "threshold" and "random".
+        second_threshold_eval: the same, otherwise.
+        moe_gating: the routing, one of `ROUTINGS`.
+        min_expert_capacity: the least number of slots of an expert in a group.
+        switch_policy_train: "argmax", "input_dropout" or "input_jitter" (of what the router sees,
+            in training), or "sample" (draws the expert).
+        switch_policy_eval: the same, otherwise.
+        switch_dropout: of "input_dropout".
+        switch_temperature: of "sample".
+        switch_jitter: of "input_jitter", how far from 1 the factors may be.
+        ntlb_top_k: how many experts a token tries with "ntlb".
+        z_loss: weight of the router's z-loss; None for none.
+        use_second_place_expert_prob: see `RoutingOptions.second_place`.
+        use_second_place_expert_prob_temp: see `RoutingOptions.second_place_temperature`.
+        top_n_num_experts_per_token: how many experts a token goes to with "top_n".
+        capacity_rounding: whether tokens x factor / experts is rounded "down", as in the original,
+            or "up".
+        balance_over: whether the balance loss takes its means over the "positions" of a group,
+            padding included, as in the original, or over its "tokens".
+        groups_follow_mesh: whether there may be more groups where the mesh splits the batch into
+            more parts, as in the original; results then depend on the mesh.
+
+    Raises:
+        ConfigError: listing every option that cannot be.
+    """
+
+    num_experts: int = 16
+    loss_coef: float = 1e-2
+    group_size: int = 1024
+    capacity_factor_train: float = 1.25
+    capacity_factor_eval: float = 2.0
+    use_second_place_loss: bool = False
+    second_policy_train: str = "random"
+    second_policy_eval: str = "random"
+    second_threshold_train: float = 0.2
+    second_threshold_eval: float = 0.2
+    moe_gating: str = "top_2"
+    min_expert_capacity: int = 4
+    switch_policy_train: str = "input_jitter"
+    switch_policy_eval: str = "input_jitter"
+    switch_dropout: float = 0.1
+    switch_temperature: float = 1.0
+    switch_jitter: float = 1e-2
+    ntlb_top_k: int = 4
+    z_loss: float | None = None
+    use_second_place_expert_prob: float | None = None
+    use_second_place_expert_prob_temp: float | None = None
+    top_n_num_experts_per_token: int = 3
+    capacity_rounding: str = "down"
+    balance_over: str = "positions"
+    groups_follow_mesh: bool = False
+
+    def __post_init__(self) -> None:
+        self.moe_gating = _HISTORICAL.get(self.moe_gating, self.moe_gating)
+        check_options(self)
+
+    def mix(self, context: Context, x: Tensor, experts: Experts) -> list[Tensor]:
+        """Routes tokens, has the experts compute, and brings back what they made.
+
+        Args:
+            context: mode, padding; losses and reports are added to it.
+            x: [batch, length, d_model].
+            experts: what the experts do.
+
+        Returns:
+            [batch, length, ...] for each result of `experts`.
+
+        Raises:
+            LayoutError: if the groups do not divide over the mesh.
+        """
+        groups = Groups.of(
+            context.mesh,
+            x.shape - x.shape.dims[-1],
+            self.group_size,
+            self.groups_follow_mesh,
+            whole=context.incremental,
+            owner=type(self).__name__,
+        )
+        gates = self._gates(context, groups, x)
+        routes = ROUTINGS[self.moe_gating](gates, self._options(context.is_training))
+        if not context.incremental:
+            self._account(context, gates, routes)
+        dispatch = Dispatch(routes)
+        outputs = experts(context, dispatch.to_experts(groups.split(x)))
+        return [groups.join(dispatch.from_experts(y)) for y in outputs]
+
+    def capacity(self, group: int, training: bool) -> int:
+        """The number of slots of an expert in a group.
+
+        Args:
+            group: the number of tokens in it.
+            training: which capacity factor counts.
+        """
+        factor = self.capacity_factor_train if training else self.capacity_factor_eval
+        slots = group * factor / self.num_experts
+        # Rounded up less a rounding error: 10 tokens x 1.1 / 11 experts are 1 slot.
+        rounded = math.ceil(slots - 1e-9) if self.capacity_rounding == "up" else int(slots)
+        return max(1, self.min_expert_capacity, min(group, rounded))
+
+    def _gates(self, context: Context, groups: Groups, x: Tensor) -> Gates:
+        seen = self._perturbed(context, mtf.to_float(groups.split(x)))
+        logits = dense(
+            seen,
+            [Dimension("expert_unsplit", self.num_experts)],
+            use_bias=False,
+            variable_dtype=context.variable_dtype._replace(activation=tf.float32),
+            name=f"{self.moe_gating}_gating",
+        )
+        real = context.nonpadding
+        return Gates(
+            logits,
+            None if real is None else mtf.to_float(groups.split(real)),
+            self.capacity(groups.dims[1].size, context.is_training),
+            counts_padding=self.balance_over == "positions",
+        )
+
+    def _perturbed(self, context: Context, x: Tensor) -> Tensor:
+        """What the router sees: in training with noise, if the policy has it."""
+        if not context.is_training or not self.moe_gating.startswith(_TAKE_POLICIES):
+            return x
+        if self.switch_policy_train == "input_dropout":
+            return mtf.dropout(x, True, rate=self.switch_dropout)
+        if self.switch_policy_train == "input_jitter" and self.switch_jitter:
+            low, high = 1.0 - self.switch_jitter, 1.0 + self.switch_jitter
+            return x * mtf.random_uniform(x.mesh, x.shape, minval=low, maxval=high)
+        return x
+
+    def _options(self, training: bool) -> RoutingOptions:
+        by_gating = {"top_n": self.top_n_num_experts_per_token, "ntlb": self.ntlb_top_k}
+        return RoutingOptions(
+            choices=by_gating.get(self.moe_gating, 1),
+            policy=self.switch_policy_train if training else self.switch_policy_eval,
+            temperature=self.switch_temperature,
+            second_policy=self.second_policy_train if training else self.second_policy_eval,
+            second_threshold=(
+                self.second_threshold_train if training else self.second_threshold_eval
+            ),
+            second_place_loss=self.use_second_place_loss,
+            second_place=self.use_second_place_expert_prob if training else None,
+            second_place_temperature=self.use_second_place_expert_prob_temp,
+        )
+
+    def _account(self, context: Context, gates: Gates, routes: Routes) -> None:
+        """Adds the losses of the router, and reports what was dropped."""
+        context.add_loss("balance_loss", routes.balance * self.loss_coef)
+        if self.z_loss:
+            context.add_loss("z_loss", z_loss(gates) * self.z_loss)
+        choices = routes.slots.shape.get_dim_by_name("choices")
+        best = mtf.reduce_max(routes.slots, reduced_dim=choices)
+        kept = mtf.reduce_sum(mtf.to_float(mtf.greater_equal(best, 0)))
+        tokens = mtf.maximum(mtf.reduce_sum(gates.group_tokens), 1.0)
+        context.report("dropped", 1.0 - kept / tokens)
+
+
+_TAKE_POLICIES = ("switch", "ntlb", "expert_selection")
+
+
+def check_options(layer: Mixture) -> None:
+    """Refuses options that cannot be.
+
+    Args:
+        layer: a mixture.
+
+    Raises:
+        ConfigError: listing all of them.
+    """
+    faults = [
+        f"{name} = {value!r}{did_you_mean(str(value), known)}"
+        for name, known in {
+            "moe_gating": tuple(ROUTINGS),
+            "switch_policy_train": _POLICIES,
+            "switch_policy_eval": _POLICIES,
+            "second_policy_train": _SECOND_POLICIES,
+            "second_policy_eval": _SECOND_POLICIES,
+            "capacity_rounding": ("down", "up"),
+            "balance_over": ("positions", "tokens"),
+        }.items()
+        if (value := getattr(layer, name)) not in known
+    ]
+    sizes = ("num_experts", "group_size", "ntlb_top_k", "top_n_num_experts_per_token")
+    faults += [
+        f"{name} = {value!r}; give a whole number from 1"
+        for name in sizes
+        if not isinstance(value := getattr(layer, name), int) or value < 1
+    ]
+    faults += [
+        f"{name} = {value!r}; give a number above 0"
+        for name in ("capacity_factor_train", "capacity_factor_eval")
+        if (value := getattr(layer, name)) <= 0
+    ]
+    if faults:
+        raise ConfigError(f"{type(layer).__name__} has {'. '.join(faults)}.".replace("..", "."))
