@@ -9,15 +9,22 @@ from typing import TypeVar
 Options = TypeVar("Options")
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds what every command on a run folder can be told (`ModelOptions`)."""
+def add_model_arguments(parser: argparse.ArgumentParser, default_folder: str | None = None) -> None:
+    """Adds what every command on a run folder can be told (`ModelOptions`).
+
+    Args:
+        parser: of the command.
+        default_folder: what is taken if no folder is given, for a reader; None where one must be.
+    """
     add_config_arguments(parser)
     run = parser.add_argument_group("run")
     run.add_argument(
         "--model_dir",
-        required=True,
+        required=default_folder is None,
         metavar="DIR",
-        help="the run folder; to use a model, also a checkpoint in it",
+        help="the run folder; to use a model, also a checkpoint in it"
+        if default_folder is None
+        else f"the run folder (default: {default_folder})",
     )
     run.add_argument(
         "--data_dir",

@@ -91,6 +91,7 @@ RENAMED_PARAMETERS: dict[str, str] = {
         f"{_LAYERS}.SelfAttention.relative_attention_num_buckets"
     ),
     f"{_UTILS}.tpu_estimator_model_fn.init_checkpoint": f"{_UTILS}.run.init_checkpoint",
+    f"{_UTILS}.tpu_estimator_model_fn.init_variable_filter": (f"{_UTILS}.run.init_variable_filter"),
     f"{_UTILS}.infer_model.input_filename": f"{_UTILS}.decode_from_file.input_filename",
     f"{_UTILS}.infer_model.output_filename": f"{_UTILS}.decode_from_file.output_filename",
     f"{_UTILS}.infer_model.decode_from_file_fn": f"{_UTILS}.infer_model.decode_fn",

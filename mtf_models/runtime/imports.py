@@ -41,3 +41,14 @@ def _is_known(task: str) -> bool:
 def query_task(config: Config, function: str) -> str | None:
     """The task or mixture that a function of `mesh_transformer` is bound to, or None."""
     return config.query(f"mesh_transformer.{function}.mixture_or_task_name")
+
+
+def task_bindings(task: str) -> str:
+    """Gin text that makes a config train and evaluate a task or mixture, with its vocabulary."""
+    lines = [f"MIXTURE_NAME = {task!r}", "run.vocabulary = @mesh_transformer.get_vocabulary()"]
+    for kind in ("train", "eval"):
+        function = f"mesh_{kind}_dataset_fn"
+        lines.append(f"run.{kind}_dataset_fn = @mesh_transformer.{function}")
+    names = (f"mesh_transformer.{function}" for function in _TASK_FUNCTIONS)
+    lines += [f"{name}.mixture_or_task_name = %MIXTURE_NAME" for name in names]
+    return "\n".join(lines)

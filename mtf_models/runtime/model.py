@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -184,6 +184,7 @@ class Model:
         table: Mapping[str, tf.Tensor],
         num_microbatches: int = 1,
         step: Tensor | None = None,
+        trained: Sequence[Variable] | None = None,
     ) -> tuple[ModelOutput, Tensors]:
         """The output of the network and the derivatives of its loss, for a step to use.
 
@@ -194,8 +195,10 @@ class Model:
             table: the values of the variables, from `read`.
             num_microbatches: of how many micro-batches this is one.
             step: int32 scalar, how many steps training has made; None outside training.
+            trained: by which variables to derive; None for all that can be trained.
         """
-        trained = [v for v in self.variables.values() if v.trainable]
+        if trained is None:
+            trained = [v for v in self.variables.values() if v.trainable]
         # Recomputation runs layers again while gradients are taken, hence inside `_using` too.
         with self._using(table, stream), tf.GradientTape() as tape:
             tape.watch([table[v.name] for v in trained])

@@ -54,7 +54,13 @@ class TrainOptions(ModelOptions):
         model_dir: the run folder, made if it is not there.
         seed: of initial values, data order and dropout.
         pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
-        steps: the step at which training ends.
+        steps: the step at which training ends; with `init_from` how many steps are made from there.
+        task: the task or mixture to train and evaluate.
+        init_from: a run folder or checkpoint whose values the run begins with.
+        init_step: which checkpoint of that folder; None for the latest.
+        init_steps: "checkpoint" counts steps, the schedule's too, on from there; "zero" from 0.
+        init_optimizer: "keep" takes the optimizer's slots from there too, "fresh" does not; None
+            keeps them if they are there.
         resume: whether to go on with the run that is in the folder, under its own config.
         overwrite: whether to delete the run that is in the folder.
         strict_mesh: whether a mesh other than the recorded one is an error.
@@ -66,6 +72,11 @@ class TrainOptions(ModelOptions):
     pad_vocab: bool = False
     seed: int | None = None
     steps: int | None = None
+    task: str | None = None
+    init_from: str | None = None
+    init_step: int | None = None
+    init_steps: str | None = None
+    init_optimizer: str | None = None
     resume: bool = False
     overwrite: bool = False
     strict_mesh: bool = False

@@ -14,7 +14,7 @@ from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh, devices
 from mtf_models.runtime import registry
 from mtf_models.runtime.build import padding_binding
-from mtf_models.runtime.imports import import_tasks, query_task
+from mtf_models.runtime.imports import import_tasks, query_task, task_bindings
 from mtf_models.runtime.options import (
     BenchOptions,
     ConfigOptions,
@@ -105,12 +105,15 @@ def read_resumed_config(folder: Path, options: TrainOptions) -> Config:
 def _parse(files: Sequence[str], options: NewModelOptions) -> Config:
     """Files, bindings and flags; the padding of vocabularies follows from the mesh in them."""
     flags = overrides(options)
-    config = gin_config.parse(files, options.gin_param, overrides=flags)
+    params = list(options.gin_param)
+    if isinstance(options, TrainOptions) and options.task is not None:
+        params.append(task_bindings(options.task))
+    config = gin_config.parse(files, params, overrides=flags)
     if not options.pad_vocab:
         return config
     settings = settings_of(config)
     padding = padding_binding(Mesh(settings.mesh_shape or "", settings.layout_rules))
-    return gin_config.parse(files, [*options.gin_param, padding], overrides=flags)
+    return gin_config.parse(files, [*params, padding], overrides=flags)
 
 
 def settings_of(config: Config) -> RunSettings:

@@ -15,6 +15,7 @@ def register() -> None:
     import mtf_models.optimize.sgd
     import mtf_models.runtime.settings
     import mtf_models.runtime.tasks
+    import mtf_models.runtime.variable_filter
     import mtf_models.transformer.attention
     import mtf_models.transformer.bitransformer
     import mtf_models.transformer.feed_forward

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from mtf_models.mesh.devices import bfloat16_is_fast
 from mtf_models.mesh.dtype import DTypeLike, VariableDType, as_dtype
 from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.optimize.schedules import Schedule
+from mtf_models.runtime.variable_filter import VariableFilter
 
 _UTILS = "mesh_tensorflow.transformer.utils"
 
@@ -21,6 +23,8 @@ MODEL_TYPES = ("bitransformer", "bi_student_teacher", "lm", "delimited_lm", "ali
 over inputs and targets in one sequence; one that predicts a target at each input."""
 
 BatchSize = int | tuple[str, int]
+
+_CHOICES = {"init_steps": ("checkpoint", "zero"), "init_optimizer": ("keep", "fresh")}
 
 
 @configurable(module=_UTILS)
@@ -57,6 +61,18 @@ class RunSettings:
         keep_checkpoint_max: how many of the latest are kept; None for all.
         eval_every_steps: steps between evaluations; 0 for one at the end.
         seed: of initial values, data order and dropout.
+        total_run_steps: the number of steps that schedules count on; None for `train_steps`.
+        variable_filter: what is trained: a regular expression that is searched for in names, or a
+            function of a variable; None for everything.
+        init_checkpoint: a checkpoint, or the folder of some, whose values the run begins with.
+        init_variable_filter: a regular expression that is searched for in the names to be taken
+            from there; `global_step` is one of them.
+        init_steps: "checkpoint" counts steps, the schedule's too, on from those of the checkpoint;
+            "zero" from 0.
+        init_optimizer: "keep" takes the optimizer's slots from there too, as far as there are any;
+            "fresh" leaves them at zero.
+        init_strict: whether a variable that only the model or only the checkpoint has is an error;
+            else it is reported. One that `variable_filter` chooses by name may be new in any case.
 
     Raises:
         ConfigError: if a value is none of those.
@@ -79,6 +95,13 @@ class RunSettings:
     keep_checkpoint_max: int | None = None
     eval_every_steps: int = 0
     seed: int = 0
+    total_run_steps: int | None = None
+    variable_filter: VariableFilter | None = None
+    init_checkpoint: str | None = None
+    init_variable_filter: str = ""
+    init_steps: str = "checkpoint"
+    init_optimizer: str = "keep"
+    init_strict: bool = False
 
     def __post_init__(self) -> None:
         length = self.sequence_length
@@ -119,6 +142,11 @@ def _faults(settings: RunSettings) -> Iterator[str]:
         yield f'run.batch_size is {size!r}; write a number, or ("sequences_per_batch", a number)'
     if not isinstance(settings.seed, int) or not 0 <= settings.seed < 2**31:
         yield f"run.seed is {settings.seed!r}; it is a whole number from 0 to {2**31 - 1}"
+    for name in ("variable_filter", "init_variable_filter"):
+        yield from _pattern_faults(name, getattr(settings, name))
+    for name, known in _CHOICES.items():
+        if (chosen := getattr(settings, name)) not in known:
+            yield f"run.{name} is {chosen!r}; it can be {' or '.join(map(repr, known))}"
     vocabulary = settings.vocabulary
     sizes = vocabulary if isinstance(vocabulary, list | tuple) else [vocabulary]
     if vocabulary is not None and [type(size) for size in sizes] != [int, int]:
@@ -126,6 +154,15 @@ def _faults(settings: RunSettings) -> Iterator[str]:
             f"run.vocabulary is {vocabulary!r}; bind it to @mesh_transformer.get_vocabulary(), "
             "which asks the task"
         )
+
+
+def _pattern_faults(name: str, pattern: Any) -> Iterator[str]:
+    if pattern is None or callable(pattern):
+        return
+    try:
+        re.compile(pattern)
+    except (re.error, TypeError) as error:
+        yield f"run.{name} is {pattern!r}, which is no regular expression: {error}"
 
 
 def compute_batch_size(

@@ -7,13 +7,14 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from mtf_models.checkpoint import CheckpointManager
+from mtf_models.checkpoint import CheckpointManager, Reader
 from mtf_models.config import Config
 from mtf_models.errors import ConfigError, failing_run
 from mtf_models.mesh import Mesh
-from mtf_models.runtime import announce, prepare
+from mtf_models.runtime import announce, fine_tune, initial_checkpoint, prepare
 from mtf_models.runtime.build import model_from_config, read_folder_config
 from mtf_models.runtime.evaluate import SPLIT, evaluate
+from mtf_models.runtime.initial_checkpoint import InitialCheckpoint
 from mtf_models.runtime.metrics import MetricsWriter
 from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.progress import Progress
@@ -33,6 +34,9 @@ class _Run:
     Attributes:
         evaluated: the task to evaluate and at most how many examples of it; None for no task.
         allow_partial: of the options.
+        source: what the run begins with, if not with random values.
+        before: the config of the run that `source` is of, if it is known.
+        text: what is said of the beginning, beside the headline.
         saved: the step of the last checkpoint.
         position: of the data, when the last checkpoint was taken up.
     """
@@ -44,14 +48,19 @@ class _Run:
     steps: int
     batch_size: int
     evaluated: tuple[str, int | None] | None
+    source: InitialCheckpoint | None
+    before: Config | None
     allow_partial: bool = False
+    text: str = ""
     saved: int = 0
     position: dict[str, Any] | None = None
 
     def take_up(self) -> None:
-        """Restores the last checkpoint, if there is one."""
+        """Restores the last checkpoint, if there is one, else what the run begins with."""
         latest = self.manager.latest()
-        if latest is not None:
+        if latest is None:
+            self.begin()
+        else:
             extra = self.trainer.restore(self.manager.folder, latest, self.allow_partial)
             self.position = extra.get("position")
             self.saved = latest
@@ -60,6 +69,12 @@ class _Run:
                     "Checkpoint %d records no position in the data; they are read from the start.",
                     latest,
                 )
+
+    def begin(self) -> None:
+        """Takes the values that the run begins with, if they are not random."""
+        if self.source is not None:
+            begun = initial_checkpoint.begin(self.trainer, self.source)
+            self.text = fine_tune.text(self.trainer, begun, self.before)
 
     def save(self, stream: Any) -> None:
         """Writes a checkpoint of the present step, unless there is one."""
@@ -77,13 +92,13 @@ def run(options: TrainOptions) -> None:
             with exit status 1.
         Stopped: if Ctrl-C or SIGTERM ends it, after saving.
     """
+    fine_tune.check_options(options)
     folder = RunFolder(options.model_dir)
     prepare.register(options)
     config = _config(folder, options)
     ready = _prepare(folder, config, options)
     with folder.locked():
-        if not options.overwrite:
-            ready.take_up()
+        ready.begin() if options.overwrite else ready.take_up()
         if ready.trainer.step_number >= ready.steps:
             print(announce.finished(folder.path, ready.trainer.step_number, ready.steps))
             return
@@ -111,7 +126,10 @@ def _config(folder: RunFolder, options: TrainOptions) -> Config:
                 f"{folder.config_file.name}. Give the folder of a run, or drop --resume."
             )
         return prepare.read_resumed_config(folder.path, options)
-    config = prepare.read_config(options)
+    if options.init_from is None:
+        config = prepare.read_config(options)
+    else:
+        config = fine_tune.read_config(folder, options)
     if going_on:
         folder.check_same(read_folder_config(folder.path), config)
     return config
@@ -130,8 +148,11 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
     batch_size = batch_size_on(mesh, settings)
     with config.active():
         steps = total_steps(mesh, settings)
-    model = model_from_config(config, mesh, settings.seed, options.strict, batch_size=batch_size)
     manager = CheckpointManager(folder.path, keep=settings.keep_checkpoint_max)
+    source = _source(manager, settings, options)
+    reader = None if source is None else Reader(source.prefix)
+    model = model_from_config(config, mesh, settings.seed, options.strict, reader, batch_size)
+    before = fine_tune.recorded_source(settings.init_checkpoint) if source else None
     return _Run(
         Trainer(model),
         manager,
@@ -140,14 +161,32 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
         steps,
         batch_size,
         evaluated,
+        source,
+        before,
         options.allow_partial,
     )
 
 
+def _source(
+    manager: CheckpointManager, settings: RunSettings, options: TrainOptions
+) -> InitialCheckpoint | None:
+    """What a run begins with that has no checkpoint of its own, if not with random values."""
+    if settings.init_checkpoint is None:
+        return None
+    if manager.latest() is not None and not options.overwrite:
+        return None
+    return InitialCheckpoint.find(settings.init_checkpoint)
+
+
 def _mesh(folder: RunFolder, config: Config, options: TrainOptions) -> Mesh:
-    if options.overwrite or not folder.config_file.exists():
+    """The mesh asked for, or what fits of the one that the run, or the one before it, records."""
+    recorded = None
+    if folder.config_file.exists() and not options.overwrite:
+        recorded = read_folder_config(folder.path)
+    elif options.init_from is not None and not options.gin_file:
+        recorded = fine_tune.recorded_source(options.init_from)
+    if recorded is None:
         return prepare.mesh_of(prepare.settings_of(config))
-    recorded = read_folder_config(folder.path)
     return mesh_for(config, recorded, options.mesh is not None, options.strict_mesh)
 
 
@@ -184,6 +223,9 @@ def _train(ready: _Run, stream: Any) -> None:
     """Trains to the last step, or to where a signal stops it; saves either way."""
     first, folder = ready.trainer.step_number, ready.manager.folder
     print(announce.headline(ready.trainer, stream, ready.batch_size, ready.steps), flush=True)
+    for text in (fine_tune.trained_text(ready.trainer), ready.text):
+        if text:
+            print(text, flush=True)
     print(f"folder     {folder}", flush=True)
     with (
         contextlib.closing(MetricsWriter(folder, after=first)) as writer,

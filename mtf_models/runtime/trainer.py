@@ -27,6 +27,7 @@ from mtf_models.runtime.compiled import CompiledFunction, Tensors
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.run_folder import RunFolder, checked_step
 from mtf_models.runtime.settings import total_steps
+from mtf_models.runtime.variable_filter import trained_variables
 
 
 class Trainer:
@@ -41,6 +42,7 @@ class Trainer:
     Attributes:
         model: as given.
         step_number: how many steps were made.
+        trained: the variables that steps update, chosen by the config; others stay as they are.
     """
 
     def __init__(
@@ -54,7 +56,8 @@ class Trainer:
         with model.config.active():
             made = model.settings.optimizer or AdafactorOptimizer
             self.optimizer = made() if optimizer is None else optimizer
-            self._total = total_steps(model.mesh, model.settings)
+            ends = total_steps(model.mesh, model.settings)
+            self._total = model.settings.total_run_steps or ends
         if not isinstance(self.optimizer, Optimizer):
             raise ConfigError(
                 f"The optimizer is {self.optimizer!r}; give an instance, such as "
@@ -64,8 +67,16 @@ class Trainer:
         if learning_rate is None:
             self._schedule = model.settings.learning_rate_schedule
         self._slots = VariableStore(model.mesh)
-        self._slots_of = {v.name: self._add_slots(v) for v in self._trained()}
+        with model.config.active():
+            chosen_by = model.settings.variable_filter
+            self.trained = trained_variables(model.variables.values(), chosen_by)
+        self._slots_of = {v.name: self._add_slots(v) for v in self.trained}
         self._step = CompiledFunction(model.mesh, self._compute_step)
+
+    @property
+    def slots(self) -> Mapping[str, list[Variable]]:
+        """The optimizer's variables, by the name of the one that they belong to."""
+        return self._slots_of
 
     @property
     def variables(self) -> Mapping[str, Variable]:
@@ -158,9 +169,6 @@ class Trainer:
         self.step_number = step
         return extra
 
-    def _trained(self) -> list[Variable]:
-        return [v for v in self.model.variables.values() if v.trainable]
-
     def _add_slots(self, variable: Variable) -> list[Variable]:
         shapes = self.optimizer.slot_shapes(variable.name, variable.shape)
         return [
@@ -180,7 +188,7 @@ class Trainer:
         features = {n: x for n, x in inputs.items() if n not in ("learning_rate", "step")}
         weights, slots = self.model.read(), self._slots.read()
         grads, losses = self._accumulated(features, step, weights)
-        for variable in self._trained():
+        for variable in self.trained:
             state = {s.name: self._named(s, slots) for s in self._slots_of[variable.name]}
             value = self._named(variable, weights)
             grad = grads[variable.name]
@@ -201,7 +209,7 @@ class Trainer:
             seed = [tf.constant(self.model.seed, tf.int32), (step * count + index).value]
             stream = RandomStream(tf.stack(seed))
             output, grads = self.model.loss_and_gradients(
-                part, "train", stream, weights, count, step
+                part, "train", stream, weights, count, step, self.trained
             )
             return grads, {"loss": output.loss, **output.losses, **output.reports}
 

@@ -120,6 +120,18 @@ def test_a_command_hands_its_options_to_its_body(command, body):
     assert received[0].mesh == "batch:2"
 
 
+def test_a_run_that_begins_with_another_lies_beside_it(capsys, body, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    received = []
+    body("train", received.append)
+    (tmp_path / "runs" / "big").mkdir(parents=True)
+    for path in ("runs/big", "runs/big/", "runs/big/model.ckpt-5"):
+        assert main(["train", f"--init_from={path}", "--task=glue", "--steps=3"]) == 0
+    assert {options.model_dir for options in received} == {str(tmp_path / "runs" / "big-glue")}
+    assert main(["train", "--steps=3"]) == 2
+    assert "--model_dir is required" in capsys.readouterr().err
+
+
 def test_inspect_takes_a_path_or_none():
     given = parse(["inspect", "some/folder"])
     assert options_from(given, options.InspectOptions).path == "some/folder"
