@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Shape, Tensor
@@ -24,6 +24,7 @@ def attention(
     dropout_broadcast_dims: Sequence[Dimension] = (),
     extra_logit: float | None = None,
     float32_logits: bool = True,
+    observe: Callable[[Tensor], None] | None = None,
 ) -> Tensor:
     """softmax(q k + bias) v (Vaswani et al. 2017, section 3.2.1; the scale is the caller's).
 
@@ -40,19 +41,86 @@ def attention(
         dropout_broadcast_dims: dimensions along which the same weights are dropped.
         extra_logit: one more logit in the denominator, so that attention may go nowhere.
         float32_logits: whether logits and softmax are computed in float32.
+        observe: is given the logits, bias included.
 
     Returns:
         The dimensions of `q` with `key_dim` replaced by `value_dim`.
     """
+    logits = attention_logits(q, k, key_dim, bias, float32_logits)
+    if observe is not None:
+        observe(logits)
+    weights = mtf.cast(mtf.softmax(logits, memory_length_dim, extra_logit), v.dtype)
+    weights = dropped(weights, is_training, dropout_rate, dropout_broadcast_dims)
+    return mtf.einsum([weights, v], q.shape - key_dim + value_dim)
+
+
+def hybrid_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    length_dim: Dimension,
+    memory_length_dim: Dimension,
+    key_dim: Dimension,
+    value_dim: Dimension,
+    doubly: Tensor,
+    bias: Tensor | None = None,
+    is_training: bool = False,
+    dropout_rate: float = 0.0,
+    dropout_broadcast_dims: Sequence[Dimension] = (),
+    extra_logit: float | None = None,
+    float32_logits: bool = True,
+    observe: Callable[[Tensor], None] | None = None,
+) -> Tensor:
+    """A mixture of softmax and doubly normalised attention (Ding et al. 2020, section 3).
+
+    The doubly normalised weights are normalised over the queries first, so that each memory
+    position gives away its share, and then over the memory: a query depends on all others.
+
+    Args:
+        q: as for `attention`, like what is not named here.
+        k: as for `attention`.
+        v: as for `attention`.
+        length_dim: the positions of the queries.
+        memory_length_dim: the positions that are attended to.
+        key_dim: summed out of q and k.
+        value_dim: the width of the values.
+        doubly: a scalar, the part of the doubly normalised weights; it is clipped to [0, 1].
+        bias: added to the logits.
+        is_training: whether to drop attention weights.
+        dropout_rate: the part of the weights that is dropped.
+        dropout_broadcast_dims: dimensions along which the same weights are dropped.
+        extra_logit: one more logit in each denominator.
+        float32_logits: whether logits and softmax are computed in float32.
+        observe: is given the logits, bias included.
+    """
+    logits = attention_logits(q, k, key_dim, bias, float32_logits)
+    if observe is not None:
+        observe(logits)
+    single = mtf.softmax(logits, memory_length_dim, extra_logit)
+    shares = mtf.log_softmax(logits, length_dim, extra_logit)
+    double = mtf.softmax(shares, memory_length_dim, extra_logit)
+    part = mtf.cast(mtf.minimum(mtf.maximum(doubly, 0.0), 1.0), logits.dtype)
+    weights = mtf.cast(double * part + single * (1.0 - part), v.dtype)
+    weights = dropped(weights, is_training, dropout_rate, dropout_broadcast_dims)
+    return mtf.einsum([weights, v], q.shape - key_dim + value_dim)
+
+
+def attention_logits(
+    q: Tensor, k: Tensor, key_dim: Dimension, bias: Tensor | None, float32_logits: bool = True
+) -> Tensor:
+    """Q k + bias: the dimensions of q and k without `key_dim`."""
     if float32_logits:
         q, k = mtf.to_float(q), mtf.to_float(k)
     logits = mtf.einsum([q, k], _logits_shape(q.shape, k.shape, key_dim))
-    if bias is not None:
-        logits += mtf.cast(bias, logits.dtype)
-    weights = mtf.cast(mtf.softmax(logits, memory_length_dim, extra_logit), v.dtype)
-    noise_shape = weights.shape - list(dropout_broadcast_dims)
-    weights = mtf.dropout(weights, is_training, rate=dropout_rate, noise_shape=noise_shape)
-    return mtf.einsum([weights, v], q.shape - key_dim + value_dim)
+    return logits if bias is None else logits + mtf.cast(bias, logits.dtype)
+
+
+def dropped(
+    weights: Tensor, is_training: bool, rate: float, broadcast_dims: Sequence[Dimension]
+) -> Tensor:
+    """Attention weights with dropout, the same along `broadcast_dims`."""
+    noise_shape = weights.shape - list(broadcast_dims)
+    return mtf.dropout(weights, is_training, rate=rate, noise_shape=noise_shape)
 
 
 def _logits_shape(q: Shape, k: Shape, key_dim: Dimension) -> Shape:

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
-from mtf_models.errors import ConfigError, require_positive
-from mtf_models.layers.attention import MASKED, attention
-from mtf_models.mesh import Dimension, Shape, Tensor, scopes
+from mtf_models.errors import require_positive
+from mtf_models.mesh import Dimension, Tensor
+from mtf_models.transformer.alibi import alibi_bias
+from mtf_models.transformer.attend import attend
+from mtf_models.transformer.attention_faults import check_attention, check_types, require_encoder
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.layer import TransformerLayer
 from mtf_models.transformer.positions import relative_position_bucket
 from mtf_models.transformer.projections import AttentionProjections
+from mtf_models.transformer.relative_attention import (
+    LEARNED,
+    contextual_bias,
+    learned_bias,
+    plus,
+    position_bucket,
+    shared_scope,
+)
+from mtf_models.transformer.rotary import rotated
+from mtf_models.transformer.spans import relative_position_spans
+from mtf_models.transformer.visibility import encoder_visibility_bias, visibility_bias
+
+_MODULE = "mesh_tensorflow.transformer.transformer_layers"
 
 
-@configurable(module="mesh_tensorflow.transformer.transformer_layers")
+@configurable(module=_MODULE)
 class SelfAttention(TransformerLayer):
     """Multi-head attention of a sequence to itself (Vaswani et al. 2017, section 3.2.2).
 
@@ -27,15 +41,21 @@ class SelfAttention(TransformerLayer):
         shared_kv: whether keys and values are one projection.
         dropout_rate: the part of the attention weights that is dropped, the same for all queries.
         attention_kwargs: more arguments of `layers.attention.attention`: "float32_logits",
-            "extra_logit".
+            "extra_logit", and "dropout_broadcast_dims" as names of dimensions.
         relative_attention_type: None, "bias" (a learned bias for each relative position, head and
-            layer) or "bias_shared" (one for all layers of a stack).
+            layer), "bias_shared" (one for all layers of a stack), "contextual" (see
+            `contextual_bias`), "alibi" (see `alibi_bias`) or "rotary" (see `rotated`).
         relative_attention_num_buckets: see `relative_position_bucket`.
+        attention_func: None, or "hybrid" for `hybrid_attention`, whose mixture is learned.
         combine_dims: whether heads and d_kv are one dimension in the variables.
+        keep_query_heads_dims: whether the output keeps a part for each head, see `Branched...`.
         fold_scaling_into_initializer: whether the factor d_kv^-½ is in q's initial values.
+        z_loss_coeff: weight of the squared log partition function of the attention weights, that
+            is added to the loss in training; None for none.
+        rotary_base: of the wavelengths of "rotary".
 
     Raises:
-        ConfigError: for another relative_attention_type.
+        ConfigError: for an option that is unknown, or contradicts another.
     """
 
     def __init__(
@@ -48,14 +68,13 @@ class SelfAttention(TransformerLayer):
         attention_kwargs: Mapping[str, Any] | None = None,
         relative_attention_type: str | None = None,
         relative_attention_num_buckets: int = 32,
+        attention_func: str | None = None,
         combine_dims: bool = True,
+        keep_query_heads_dims: bool = False,
         fold_scaling_into_initializer: bool = True,
+        z_loss_coeff: float | None = None,
+        rotary_base: float = 10000.0,
     ) -> None:
-        if relative_attention_type not in (None, "bias", "bias_shared"):
-            raise ConfigError(
-                f"{type(self).__name__}.relative_attention_type is {relative_attention_type!r}; "
-                'it can be None, "bias" or "bias_shared".'
-            )
         require_positive(
             type(self).__name__,
             num_heads=num_heads,
@@ -70,19 +89,39 @@ class SelfAttention(TransformerLayer):
         self.attention_kwargs = dict(attention_kwargs or {})
         self.relative_attention_type = relative_attention_type
         self.relative_attention_num_buckets = relative_attention_num_buckets
+        self.attention_func = attention_func
         self.combine_dims = combine_dims
+        self.keep_query_heads_dims = keep_query_heads_dims
         self.fold_scaling_into_initializer = fold_scaling_into_initializer
+        self.z_loss_coeff = z_loss_coeff
+        self.rotary_base = rotary_base
+        check_attention(self)
 
     def call(self, context: Context, x: Tensor) -> Tensor:
         """See `TransformerLayer.call`."""
-        maps = self._projections(context)
-        q = maps.query(x)
-        k = context.self_attention_memory("k", maps.key(x))
-        v = k if self.shared_kv else context.self_attention_memory("v", maps.value(x))
-        bias = self._bias(context, maps)
-        return maps.output(self._attend(context, maps, q, k, v, context.memory_length_dim, bias))
+        maps = self.projections(context)
+        q, key = maps.query(x), maps.key(x)
+        if self.relative_attention_type == "rotary":
+            q = rotated(q, context.position, maps.key_dim, self.rotary_base)
+            # Shared keys and values stay what they are: only the keys are turned.
+            turned = rotated(key, context.position, maps.key_dim, self.rotary_base)
+            k = context.self_attention_memory("k", turned)
+            v = context.self_attention_memory("v", key if self.shared_kv else maps.value(x))
+        else:
+            k = context.self_attention_memory("k", key)
+            v = k if self.shared_kv else context.self_attention_memory("v", maps.value(x))
+        y = attend(
+            self,
+            context,
+            maps,
+            (q, k, v),
+            context.memory_length_dim,
+            lambda rows, q: self._bias(rows, maps, q),
+        )
+        return self._output(context, maps, y)
 
-    def _projections(self, context: Context) -> AttentionProjections:
+    def projections(self, context: Context) -> AttentionProjections:
+        """The maps from d_model to heads and back."""
         return AttentionProjections(
             mesh=context.mesh,
             d_model=context.d_model,
@@ -95,121 +134,101 @@ class SelfAttention(TransformerLayer):
             fold_scaling=self.fold_scaling_into_initializer,
         )
 
-    def _attend(
-        self,
-        context: Context,
-        maps: AttentionProjections,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        memory_length: Dimension,
-        bias: Tensor | None,
-    ) -> Tensor:
-        return attention(
-            q,
-            k,
-            v,
-            memory_length,
-            maps.key_dim,
-            maps.key_dim,
-            bias,
-            is_training=context.is_training,
-            dropout_rate=self.dropout_rate,
-            dropout_broadcast_dims=[context.length_dim],
-            **self.attention_kwargs,
+    def _output(self, context: Context, maps: AttentionProjections, y: Tensor) -> Tensor:
+        return maps.output(y, keep_heads=self.keep_query_heads_dims)
+
+    def _bias(self, context: Context, maps: AttentionProjections, q: Tensor) -> Tensor | None:
+        """What is added to the logits: masks and relative positions, or None.
+
+        Args:
+            context: of the queries.
+            maps: of the layer.
+            q: the queries.
+        """
+        kind, heads = self.relative_attention_type, maps.query_heads_dims
+        mask = context.once("visibility", lambda: visibility_bias(context))
+        if kind in (None, "rotary"):
+            return mask
+        if kind == "contextual":
+            number = self.relative_attention_num_buckets
+            return plus(contextual_bias(context, q, heads, maps.key_dim, number), mask)
+        if kind == "alibi":
+            alibi = ("alibi", tuple(heads))
+            return context.once(alibi, lambda: plus(alibi_bias(context, heads), mask))
+        name = shared_scope(context, kind, "relative_attention_bias", heads)
+        number = self.relative_attention_num_buckets
+        return context.once(
+            name,
+            lambda: plus(
+                learned_bias(
+                    context, name, heads, number, lambda: position_bucket(context, number)
+                ),
+                mask,
+            ),
         )
 
-    def _bias(self, context: Context, maps: AttentionProjections) -> Tensor | None:
-        """What is added to the logits: masks and relative positions, or None."""
-        if self.relative_attention_type is None:
-            return context.once("visibility", lambda: visibility_bias(context))
-        scope = scopes.full_name("relative_attention_bias")
-        heads = tuple(maps.query_heads_dims)
-        if self.relative_attention_type == "bias_shared":
-            scope = context.shared_scopes.setdefault(("relative_attention_bias", heads), scope)
 
-        def compute() -> Tensor:
-            bias = self._relative_bias(context, scope, heads)
-            mask = context.once("visibility", lambda: visibility_bias(context))
-            return bias if mask is None else bias + mask
-
-        return context.once(scope, compute)
-
-    def _relative_bias(self, context: Context, name: str, heads: tuple[Dimension, ...]) -> Tensor:
-        """[heads, length, memory_length] in float32."""
-        buckets = Dimension("buckets", self.relative_attention_num_buckets)
-        with scopes.entered(""):
-            table = mtf.get_variable(
-                context.mesh, name, Shape([*heads, buckets]), context.variable_dtype
-            )
-        distance = mtf.sub(
-            context.memory_position,
-            context.position,
-            output_shape=Shape([context.length_dim, context.memory_length_dim]),
-        )
-        bucket = relative_position_bucket(
-            distance, not context.fully_autoregressive, self.relative_attention_num_buckets
-        )
-        return mtf.to_float(mtf.gather(table, bucket, buckets))
-
-
-@configurable(module="mesh_tensorflow.transformer.transformer_layers")
+@configurable(module=_MODULE)
 class EncDecAttention(SelfAttention):
     """Attention of a decoder to the encoder's output (Vaswani et al. 2017, section 3.2.3).
 
     Args:
-        relative_attention_type: None; there is no relative position between the two sequences.
+        relative_attention_type: None, or "bias" or "bias_shared" for a learned bias by the
+            distance that `relative_position_fn` of `enc_dec_attention_bias` says.
         **kwargs: as for `SelfAttention`, whose gin bindings apply here too.
 
     Raises:
-        ConfigError: if a relative_attention_type is set.
+        ConfigError: for another relative_attention_type.
     """
 
     def __init__(self, relative_attention_type: str | None = None, **kwargs: Any) -> None:
-        if relative_attention_type is not None:
-            raise ConfigError(
-                f"EncDecAttention.relative_attention_type is {relative_attention_type!r}; it must "
-                "be None."
-            )
         super().__init__(relative_attention_type=None, **kwargs)
+        check_types(self, relative_attention_type, (None, *LEARNED))
+        self.relative_attention_type = relative_attention_type
 
     def call(self, context: Context, x: Tensor) -> Tensor:
         """See `TransformerLayer.call`; the context has an encoder output of width d_model."""
-        maps = self._projections(context)
+        require_encoder(self, context)
+        maps = self.projections(context)
         q = maps.query(x)
         k = context.encoder_memory("k", maps.key)
         v = k if self.shared_kv else context.encoder_memory("v", maps.value)
-        bias = context.once("encoder visibility", lambda: encoder_visibility_bias(context))
-        length = context.encoder_output.shape.get_dim_by_name("memory_length")
-        return maps.output(self._attend(context, maps, q, k, v, length, bias))
+        y = attend(
+            self,
+            context,
+            maps,
+            (q, k, v),
+            context.encoder_length_dim,
+            lambda rows, _: enc_dec_attention_bias(self, rows, maps.query_heads_dims),
+        )
+        return self._output(context, maps, y)
 
 
-def visibility_bias(context: Context) -> Tensor | None:
-    """Masks of self-attention, float32: the future, and other sequences of a packed row."""
-    bias = None
-    if context.autoregressive:
-        write, read = context.write_priority, context.read_priority
-        shape = read.shape + context.memory_length_dim
-        bias = mtf.to_float(mtf.greater(write, read, output_shape=shape)) * MASKED
-    if context.sequence_id is not None and not context.incremental:
-        names = context.length_dim.name, context.memory_length_dim.name
-        memory_id = mtf.rename_dimension(context.sequence_id, *names)
-        other = _differs(context.sequence_id, memory_id)
-        bias = other if bias is None else other + bias
-    return bias
+@configurable(module=_MODULE)
+def enc_dec_attention_bias(
+    layer: SelfAttention,
+    context: Context,
+    heads_dims: Sequence[Dimension],
+    relative_position_fn: Callable[[Context], Tensor] = relative_position_spans,
+) -> Tensor | None:
+    """Masks of attention to the encoder, with a learned bias if the layer asks for one.
 
+    Args:
+        layer: says with its relative_attention_type and relative_attention_num_buckets.
+        context: of the queries.
+        heads_dims: the query heads.
+        relative_position_fn: gives memory position minus query position,
+            [batch, length, memory_length] int32.
+    """
+    mask = context.once("encoder visibility", lambda: encoder_visibility_bias(context))
+    kind, number = layer.relative_attention_type, layer.relative_attention_num_buckets
+    if kind is None:
+        return mask
+    name = shared_scope(context, kind, "enc_dec_relative_attention_bias", heads_dims)
 
-def encoder_visibility_bias(context: Context) -> Tensor | None:
-    """The mask of attention to the encoder, float32: sequences see their own inputs only."""
-    if context.encoder_sequence_id is None:
-        return None
-    if context.incremental:  # one sequence a row, whose encoder side is 1 and padding 0
-        return mtf.to_float(mtf.not_equal(context.encoder_sequence_id, 1)) * MASKED
-    if context.sequence_id is None:
-        return None
-    return _differs(context.sequence_id, context.encoder_sequence_id)
+    def bucket() -> Tensor:
+        return relative_position_bucket(relative_position_fn(context), True, number)
 
-
-def _differs(sequence_id: Tensor, memory_id: Tensor) -> Tensor:
-    shape = sequence_id.shape + [d for d in memory_id.shape if d not in sequence_id.shape]
-    return mtf.to_float(mtf.not_equal(sequence_id, memory_id, output_shape=shape)) * MASKED
+    return context.once(
+        name, lambda: plus(learned_bias(context, name, heads_dims, number, bucket), mask)
+    )

@@ -101,8 +101,7 @@ class Bitransformer:
         embeddings = self._embeddings(inputs.ids.mesh, variable_dtype)
         encoded = self._encode(inputs, mode, variable_dtype, embeddings[0], num_microbatches, step)
         context = self.decoder.context(targets, mode, variable_dtype)
-        context = _attending(context, encoded)
-        context.num_microbatches = num_microbatches
+        context = context.attending(encoded)
         ids = autoregressive_inputs(targets.ids, targets.sequence_id)
         hidden = self.decoder.hidden(context, ids, embeddings[1], targets.position)
         return self.decoder.output(context, hidden, embeddings[1], targets.ids, num_microbatches)
@@ -127,8 +126,7 @@ class Bitransformer:
             embeddings[1],
             variable_dtype,
             prompt,
-            encoder_output=encoded.encoder_output,
-            encoder_sequence_id=encoded.encoder_sequence_id,
+            encoded,
         )
 
     def _encode(
@@ -142,11 +140,11 @@ class Bitransformer:
     ) -> Context:
         """The encoder's context, its output in the place where a decoder looks for it."""
         context = self.encoder.context(inputs, mode, dtype)
-        context.num_microbatches = num_microbatches
-        context.step = step
+        context.step, context.num_microbatches = step, num_microbatches
         hidden = self.encoder.hidden(context, inputs.ids, embedding, inputs.position)
         context.encoder_output = _as_memory(hidden)
         context.encoder_sequence_id = _as_memory(inputs.sequence_id)
+        context.encoder_inputs = _as_memory(context.inputs)
         return context
 
     def _embeddings(self, mesh: Mesh, dtype: VariableDType) -> tuple[Embedding, Embedding]:
@@ -201,17 +199,6 @@ def make_bitransformer(
             name=decoder_name,
         )
     return Bitransformer(encoder, decoder)
-
-
-def _attending(context: Context, encoded: Context) -> Context:
-    return dataclasses.replace(
-        context,
-        encoder_output=encoded.encoder_output,
-        encoder_sequence_id=encoded.encoder_sequence_id,
-        losses=encoded.losses,
-        reports=encoded.reports,
-        step=encoded.step,
-    )
 
 
 def _as_memory(x: Tensor) -> Tensor:

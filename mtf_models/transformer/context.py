@@ -42,6 +42,9 @@ class Context:
         num_microbatches: of how many micro-batches this is one; losses and reports are summed over
             them.
         step: int32 scalar, how many steps training has made, or None outside training.
+        inputs: [batch, length] int32, the ids that the stack reads.
+        encoder_inputs: [batch, memory_length] int32, the ids that the encoder read, or None.
+        vocab_size: how many ids there are, padding of the table not counted.
         layer: the running layer of a stack.
         layer_input: what the running layer of a stack was given, for the residual.
         shared_scopes: where a variable that several layers share was first made, by what it is.
@@ -66,6 +69,9 @@ class Context:
     reports: dict[str, Tensor] = field(default_factory=dict)
     num_microbatches: int = 1
     step: Tensor | None = None
+    inputs: Tensor | None = None
+    encoder_inputs: Tensor | None = None
+    vocab_size: int = 0
     layer: Any = None
     layer_input: Tensor | None = None
     shared_scopes: dict[object, str] = field(default_factory=dict)
@@ -115,6 +121,11 @@ class Context:
         )
 
     @property
+    def encoder_length_dim(self) -> Dimension:
+        """The positions of the encoder's output."""
+        return self.encoder_output.shape.get_dim_by_name("memory_length")
+
+    @property
     def memory_position(self) -> Tensor:
         """[memory_length] int32, the index of each position that self-attention sees."""
         return mtf.mtf_range(self.mesh, self.memory_length_dim)
@@ -142,6 +153,21 @@ class Context:
 
     def _part(self, value: Tensor) -> Tensor:
         return value if self.num_microbatches == 1 else value / float(self.num_microbatches)
+
+    def attending(self, encoded: Context | None) -> Context:
+        """A copy whose layers see what an encoder made, and add to its losses."""
+        if encoded is None:
+            return self
+        return dataclasses.replace(
+            self,
+            encoder_output=encoded.encoder_output,
+            encoder_sequence_id=encoded.encoder_sequence_id,
+            encoder_inputs=encoded.encoder_inputs,
+            num_microbatches=encoded.num_microbatches,
+            step=encoded.step,
+            losses=encoded.losses,
+            reports=encoded.reports,
+        )
 
     def isolated(self, encoder_output: Tensor | None) -> Context:
         """A copy that shares no computed tensor, for computations that are run again."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import mtf_models.mesh as mtf
-from mtf_models.errors import ConfigError
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import random_normal
 
@@ -36,13 +35,6 @@ class AttentionProjections:
     shared_kv: bool
     combine_dims: bool
     fold_scaling: bool
-
-    def __post_init__(self) -> None:
-        if self.num_memory_heads and self.num_heads % self.num_memory_heads:
-            raise ConfigError(
-                f"{self.num_heads} query heads cannot share {self.num_memory_heads} memory heads "
-                "evenly; take a number of memory heads that divides them."
-            )
 
     @property
     def memory_heads_dims(self) -> list[Dimension]:
@@ -77,12 +69,13 @@ class AttentionProjections:
         name = "kv" if self.shared_kv else "v"
         return self._project(x, name, self.memory_heads_dims, self.d_model.size**-0.5)
 
-    def output(self, y: Tensor) -> Tensor:
-        """[..., heads, d_kv] to [..., d_model]."""
+    def output(self, y: Tensor, keep_heads: bool = False) -> Tensor:
+        """[..., heads, d_kv] to [..., d_model], or to [..., heads, d_model] if heads are kept."""
         inner = [*self.query_heads_dims, self.key_dim]
         stddev = Shape(inner).size ** -0.5
         o = self._variable("o", inner, stddev, d_model_first=False)
-        return mtf.einsum([y, o], y.shape - inner + self.d_model)
+        summed = [self.key_dim] if keep_heads else inner
+        return mtf.einsum([y, o], y.shape - summed + self.d_model)
 
     def _project(self, x: Tensor, name: str, heads: list[Dimension], stddev: float) -> Tensor:
         inner = [*heads, self.key_dim]

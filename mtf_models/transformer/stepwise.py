@@ -20,8 +20,7 @@ def decode_stepwise(
     embedding: Embedding,
     variable_dtype: VariableDType,
     prompt: Tensor,
-    encoder_output: Tensor | None = None,
-    encoder_sequence_id: Tensor | None = None,
+    encoded: Context | None = None,
 ) -> DecodeResult:
     """Decodes greedily after a prompt.
 
@@ -30,8 +29,7 @@ def decode_stepwise(
         embedding: of the stack.
         variable_dtype: dtypes of the variables.
         prompt: [batch, length] int32, 0 where ids are wanted.
-        encoder_output: [batch, memory_length, d_model] or None.
-        encoder_sequence_id: [batch, memory_length] or None.
+        encoded: of the encoder, if there is one.
     """
     length = prompt.shape.get_dim_by_name("length")
     one = Dimension("length", 1)
@@ -48,11 +46,9 @@ def decode_stepwise(
             d_model=stack.d_model,
             position=mtf.reshape(position, Shape([one])),
             autoregressive=True,
-            encoder_output=encoder_output,
-            encoder_sequence_id=encoder_sequence_id,
             caches=dict(caches),
             constants=constants,
-        )
+        ).attending(encoded)
         ids = mtf.reshape(previous, previous.shape + one)
         logits = stack.logits(context, stack.hidden(context, ids, embedding), embedding)
         # Padding has its part of the probability, as in training, and is never chosen.

@@ -179,8 +179,7 @@ class Unitransformer:
         targets = Sequence.of(features, "targets")
         embedding = self.embedding(targets.ids.mesh, variable_dtype)
         context = self.context(targets, mode, variable_dtype)
-        context.num_microbatches = num_microbatches
-        context.step = step
+        context.step, context.num_microbatches = step, num_microbatches
         if self.autoregressive:
             ids = autoregressive_inputs(targets.ids, targets.segmentation)
         else:
@@ -267,6 +266,7 @@ class Unitransformer:
             position: of each id, where rows are packed; by default the context's.
         """
         ids = mtf.dropout(ids, context.is_training, rate=self.token_dropout_rate)
+        context.inputs, context.vocab_size = ids, self.input_vocab_size
         position = context.position if position is None else position
         x = embedding.embed(ids, position, longest=context.memory_length_dim.size)
         with mtf.variable_scope(self.name):

@@ -72,6 +72,11 @@ def load(recorded):
         register()
         config = parse([str(recorded.folder / "config.gin")])
         return lambda: restored_model(recorded.folder, config, mtf.Mesh(), step=0)[0]
+    if recorded.folder.name == "encdec_span_bias":  # which has to know how many ids there are
+        register()
+        sizes = [f"make_bitransformer.{side}_vocab_size = 60" for side in ("input", "output")]
+        config = parse([str(recorded.folder / "operative_config.gin")], sizes)
+        return lambda: restored_model(recorded.folder, config, mtf.Mesh(), step=0)[0]
     return lambda: mtf.load_model(recorded.folder, step=0)
 
 

@@ -19,9 +19,16 @@ def decoding(recorded, model):
         pytest.skip("the model does not decode, and says so")
 
 
+# While it decodes, the original takes every target for the first one of its row: not what it was
+# trained for, nor what it scores by.
+APART = ["encdec_span_bias"]
+
+
 def test_greedy_ids(recorded, model):
     if recorded.folder.name in PROMPTS_SHARE_SLOTS:
         pytest.skip("a prompt is not read in one pass yet")
+    if recorded.folder.name in APART:
+        pytest.skip("the original decodes otherwise than it scores")
     # A language model continues its prompts by the length of the targets.
     length = recorded["plain/targets"].shape[1] if recorded.is_lm else None
     result = model.decode({"inputs": recorded["decode/inputs"]}, max_decode_length=length)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mtf_models as mtf
-from mtf_models.errors import ConfigError
 from mtf_models.transformer.attention import EncDecAttention, SelfAttention
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.feed_forward import DenseReluDense
@@ -126,15 +125,3 @@ def test_dropout_of_hidden_units_is_the_same_at_every_position():
     kept = y[:, 0, 0] * 32
     np.testing.assert_allclose(kept, kept.round(), atol=1e-4)
     assert 10 < kept.min() and kept.max() < 54 and np.ptp(kept) > 0
-
-
-def test_relative_attention_is_of_known_types():
-    with pytest.raises(ConfigError, match="'contextal'; it can be None, \"bias\""):
-        SelfAttention(relative_attention_type="contextal")
-    with pytest.raises(ConfigError, match="must be None"):
-        EncDecAttention(relative_attention_type="bias")
-
-
-def test_memory_heads_divide_the_heads(store, mesh):
-    with pytest.raises(ConfigError, match="6 query heads cannot share 4 memory heads"):
-        run(SelfAttention(num_heads=6, num_memory_heads=4), mesh, store)

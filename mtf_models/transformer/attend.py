@@ -1,0 +1,99 @@
+"""How an attention layer turns queries, keys and values into its output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mtf_models.mesh as mtf
+from mtf_models.errors import ConfigError
+from mtf_models.layers.attention import attention, hybrid_attention
+from mtf_models.mesh import Dimension, Shape, Tensor
+from mtf_models.mesh.initializers import constant
+from mtf_models.transformer.context import Context
+from mtf_models.transformer.projections import AttentionProjections
+
+Bias = Callable[[Context, Tensor], Tensor | None]
+"""Takes the context of some queries and the queries, gives what is added to their logits."""
+
+
+def attend(
+    layer: Any,
+    context: Context,
+    maps: AttentionProjections,
+    qkv: tuple[Tensor, Tensor, Tensor],
+    memory_length: Dimension,
+    bias: Bias,
+) -> Tensor:
+    """Attention as the options of a layer say; its z-loss goes to the context.
+
+    Args:
+        layer: has the options of `SelfAttention`.
+        context: of the call.
+        maps: of the layer.
+        qkv: [batch, length, heads, d_kv], and two of [batch, memory_length, heads, d_kv].
+        memory_length: the positions that are attended to.
+        bias: what is added to the logits.
+
+    Returns:
+        [batch, length, heads, d_kv].
+    """
+    q, k, v = qkv
+    options = _options(layer, context)
+    seen: list[Tensor] = []
+    if layer.z_loss_coeff is not None and context.is_training:
+        options["observe"] = seen.append
+    dims = memory_length, maps.key_dim, maps.key_dim
+    if layer.attention_func == "hybrid":
+        doubly = _doubly_coefficient(layer, context)
+        y = hybrid_attention(
+            q, k, v, context.length_dim, *dims, doubly, bias(context, q), **options
+        )
+    else:
+        y = attention(q, k, v, *dims, bias(context, q), **options)
+    for logits in seen:
+        context.add_loss("attention_z_loss", _z_loss(layer, context, logits, memory_length))
+    return y
+
+
+def _options(layer: Any, context: Context) -> dict[str, Any]:
+    options = dict(layer.attention_kwargs)
+    names = options.pop("dropout_broadcast_dims", None)
+    alike = [context.length_dim] if names is None else list(names)
+    return {
+        **options,
+        "is_training": context.is_training,
+        "dropout_rate": layer.dropout_rate,
+        "dropout_broadcast_dims": alike,
+    }
+
+
+def _doubly_coefficient(layer: Any, context: Context) -> Tensor:
+    """A learned scalar.
+
+    Raises:
+        ConfigError: in a stack where no position may depend on later ones.
+    """
+    if context.autoregressive:
+        raise ConfigError(
+            f'{type(layer).__name__}.attention_func is "hybrid" in a stack that is autoregressive. '
+            "Its weights are normalised over all queries, so that a position would see later ones: "
+            "bind it for the encoder only (encoder/SelfAttention.attention_func)."
+        )
+    return mtf.get_variable(
+        context.mesh, "doubly_coeff", Shape(), context.variable_dtype, constant(0.5)
+    )
+
+
+def _z_loss(layer: Any, context: Context, logits: Tensor, memory_length: Dimension) -> Tensor:
+    """The mean squared log partition function of real positions, weighted (Zoph et al. 2022)."""
+    squares = mtf.square(mtf.reduce_logsumexp(mtf.to_float(logits), memory_length))
+    real = context.nonpadding
+    if real is None:
+        mean = mtf.reduce_mean(squares)
+    else:
+        real = mtf.to_float(real)
+        each = squares.size // real.size  # how many heads a position has
+        total = mtf.reduce_sum(mtf.multiply(squares, real, output_shape=squares.shape))
+        mean = total / mtf.maximum(mtf.reduce_sum(real) * float(each), 1.0)
+    return mean * layer.z_loss_coeff

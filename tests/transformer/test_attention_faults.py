@@ -1,0 +1,42 @@
+"""Options of attention layers that contradict each other are refused, all at once."""
+
+import pytest
+
+import mtf_models as mtf
+from mtf_models.errors import ConfigError
+from mtf_models.transformer.attention import EncDecAttention, SelfAttention
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"relative_attention_type": "contextal"}, "'contextal'; it can be None, \"bias\""),
+        ({"attention_func": "hybird"}, 'SelfAttention.attention_func is .*None, "hybrid"'),
+        ({"attention_kwargs": {"extra_logits": 0.0}}, "'extra_logits'.*extra_logit"),
+        ({"relative_attention_type": "rotary", "key_value_size": 7}, "is 7: make it even"),
+        ({"keep_query_heads_dims": True}, "set combine_dims = False"),
+        ({"num_heads": 6, "num_memory_heads": 4}, "6 query heads cannot share 4 memory heads"),
+        ({"num_heads": 6, "num_memory_heads": 4, "attention_func": "x"}, "'x'.*; .*cannot share 4"),
+    ],
+)
+def test_faulty_options(options, message):
+    with pytest.raises(ConfigError, match=message):
+        SelfAttention(**options)
+
+
+def test_attention_to_an_encoder_knows_no_distances_in_one_sequence():
+    with pytest.raises(ConfigError, match="EncDecAttention.relative_attention_type is 'rotary'"):
+        EncDecAttention(relative_attention_type="rotary")
+
+
+def test_attention_to_an_encoder_needs_one(build):
+    layers = "encoder/make_layer_stack.layers = [@SelfAttention, @EncDecAttention]"
+    with pytest.raises(ConfigError, match="EncDecAttention attends to an encoder, .*decoder/make"):
+        build("t5_tiny", layers)
+
+
+def test_hybrid_attention_is_not_for_decoders(build):
+    hybrid = 'decoder/SelfAttention.attention_func = "hybrid"'
+    with pytest.raises(ConfigError, match="normalised over all queries.*encoder/SelfAttention"):
+        build("t5_tiny", hybrid)
+    build("t5_tiny", hybrid.replace("decoder", "encoder"), mesh=mtf.Mesh())
