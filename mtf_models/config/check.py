@@ -14,6 +14,7 @@ from mtf_models.config import legacy, macros
 from mtf_models.config.keys import Key, expand, macros_in, references_in, render
 from mtf_models.config.names import Kind, Name, historical, original, resolve, short, signature
 from mtf_models.config.statements import Binding, Origin, Reference, map_leaves
+from mtf_models.configurable import Registration
 from mtf_models.errors import ConfigError, did_you_mean
 
 
@@ -118,7 +119,7 @@ class _Checker:
         renamed = legacy.RENAMED_PARAMETERS.get(f"{key.selector}.{key.parameter}")
         accepted = key.parameter in known.parameters or known.takes_any
         if accepted and name.kind is not Kind.ABSENT:
-            if key.parameter in known.denied:
+            if key.parameter in known.denied or _is_given_by_code(key, known):
                 raise ConfigError(f"{key} is set by the program and cannot be bound")
             self.kept.setdefault(key, []).append(found)
         elif renamed:
@@ -272,6 +273,13 @@ def _names(value: Any) -> list[Name]:
         except ConfigError:
             continue
     return names
+
+
+def _is_given_by_code(key: Key, known: Registration) -> bool:
+    """Whether only the program can know a value: one of the original's was never bound."""
+    theirs = original().get(key.selector)
+    required = known.parameters.get(key.parameter) is inspect.Parameter.empty
+    return theirs is not None and required and key.parameter not in theirs.parameters
 
 
 def _is_meaningless(name: Name) -> bool:

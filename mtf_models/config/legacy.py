@@ -79,6 +79,9 @@ RENAMED: dict[str, str] = {
     ),
     f"{_UTILS}.score_from_files": f"{_UTILS}.score_from_strings",
     f"{_DATASET}.pack_and_batch": f"{_DATASET}.pack_or_pad",
+    f"{_DATASET}.get_tfds_vocabulary": (
+        "mesh_tensorflow.transformer.vocabulary.get_tfds_vocabulary"
+    ),
 }
 """Old configurable to today's."""
 

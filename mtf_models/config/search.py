@@ -1,4 +1,4 @@
-"""Finding gin files: as given, then below our folder, then in the installed t5 package."""
+"""Finding gin files: as given, below our folder, in the installed t5 and Mesh TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from mtf_models.gin_files import folder as our_folder
 
 DEFAULTS = "defaults/t5.gin"
 """What is parsed before anything else, below our folder of gin files."""
+
+_FORMER_FOLDER = "mesh_tensorflow/transformer/gin/"
+"""Where old command lines look for files; those of layouts once stood there directly."""
 
 
 class GinFile(NamedTuple):
@@ -37,6 +40,13 @@ def t5_folder() -> str | None:
     return str(Path(folders[0], "models", "gin")) if folders else None
 
 
+def mesh_tensorflow_folder() -> str | None:
+    """The folder of Mesh TensorFlow's gin files, if it is installed; it is not imported."""
+    spec = importlib.util.find_spec("mesh_tensorflow")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return str(Path(folders[0], "transformer", "gin")) if folders else None
+
+
 def find(name: str, folders: Sequence[str] = (), including: GinFile | None = None) -> GinFile:
     """Finds and reads a gin file.
 
@@ -54,14 +64,19 @@ def find(name: str, folders: Sequence[str] = (), including: GinFile | None = Non
     """
     if "://" in name:
         return GinFile(name, _read_remote(name), name.rpartition("/")[0])
-    t5 = t5_folder()
-    roots = ["", *folders, str(our_folder()), *([t5] if t5 else [])]
+    others = [folder for folder in (t5_folder(), mesh_tensorflow_folder()) if folder]
+    roots = ["", *folders, str(our_folder()), *others]
     if including:
         roots = [including.root, *roots, str(Path(including.path).parent)]
-    for root in roots:
-        path = Path(root, name)
-        if path.is_file():
-            return GinFile(str(path), _read(path), root)
+    names = [name]
+    if name.startswith(_FORMER_FOLDER):
+        rest = name.removeprefix(_FORMER_FOLDER)
+        names += [rest, f"layouts/{rest}"]
+    for candidate in names:
+        for root in roots:
+            path = Path(root, candidate)
+            if path.is_file():
+                return GinFile(str(path), _read(path), root)
     # An absolute name is one place, whatever it is joined to.
     places = list(dict.fromkeys(Path(root, name).absolute() for root in roots))
     searched = "".join(f"\n  {place}" for place in places)

@@ -116,9 +116,15 @@ def read(text: str, source: str) -> Iterator[Statement]:
                 yield _ours(statement, source)
     except SyntaxError as error:
         line = error.args[1][1] if len(error.args) > 1 else 0
-        raise ConfigError(f"{Origin(source, line)}: this is no gin: {error.msg}") from error
+        raise ConfigError(f"{Origin(source, line)}: this is no gin: {_reason(error)}") from error
     except tokenize.TokenError as error:
         raise ConfigError(f"{Origin(source, error.args[1][0])}: {error.args[0]}") from error
+
+
+def _reason(error: SyntaxError) -> str:
+    """What gin says of a text, less what it says of Python's syntax trees."""
+    said = error.msg.splitlines()
+    return " ".join(line.strip() for line in said if "<ast." not in line)
 
 
 def _ours(statement: Any, source: str) -> Statement:
