@@ -47,7 +47,8 @@ def one_hot(
     places = _whole_numbers(indices, "one_hot")
     positions = tf.range(output_dim.size, dtype=places.dtype)
     hit = tf.equal(tf.expand_dims(places, -1), positions)
-    value = tf.where(hit, tf.constant(on_value, dtype), tf.constant(off_value, dtype))
+    on, off = (tf.cast(tf.constant(value), dtype) for value in (on_value, off_value))
+    value = tf.where(hit, on, off)
     return make(indices.mesh, value, indices.shape + output_dim)
 
 

@@ -19,5 +19,7 @@ def register() -> None:
     import mtf_models.transformer.attention
     import mtf_models.transformer.bitransformer
     import mtf_models.transformer.feed_forward
+    import mtf_models.transformer.memory_layers
     import mtf_models.transformer.moe.layer
-    import mtf_models.transformer.student_teacher  # noqa: F401
+    import mtf_models.transformer.student_teacher
+    import mtf_models.transformer.universal.stack  # noqa: F401

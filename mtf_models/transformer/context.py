@@ -47,6 +47,8 @@ class Context:
         vocab_size: how many ids there are, padding of the table not counted.
         layer: the running layer of a stack.
         layer_input: what the running layer of a stack was given, for the residual.
+        repetition: which use of a layer this is, if a stack uses it several times: each has caches
+            of its own.
         shared_scopes: where a variable that several layers share was first made, by what it is.
     """
 
@@ -74,6 +76,7 @@ class Context:
     vocab_size: int = 0
     layer: Any = None
     layer_input: Tensor | None = None
+    repetition: str = ""
     shared_scopes: dict[object, str] = field(default_factory=dict)
     _once: dict[object, Tensor] = field(default_factory=dict)
 
@@ -169,6 +172,19 @@ class Context:
             reports=encoded.reports,
         )
 
+    def shorten(self, length: int, sequence_id: Tensor | None) -> None:
+        """Goes on with a shorter sequence.
+
+        Args:
+            length: how many positions it has.
+            sequence_id: [batch, length] int32 or None, of these positions.
+        """
+        self.length_dim = Dimension(self.length_dim.name, length)
+        self.memory_length_dim = Dimension(self.memory_length_dim.name, length)
+        self.position = mtf.mtf_range(self.mesh, self.length_dim)
+        self.sequence_id = sequence_id
+        self._once.clear()
+
     def isolated(self, encoder_output: Tensor | None) -> Context:
         """A copy that shares no computed tensor, for computations that are run again."""
         alone = {"_once": {}, "losses": {}, "reports": {}}
@@ -186,7 +202,7 @@ class Context:
         """
         if not self.incremental:
             return mtf.rename_dimension(x, self.length_dim.name, self.memory_length_dim.name)
-        key = scopes.full_name(name)
+        key = self.repetition + scopes.full_name(name)
         shape = Shape([self.memory_length_dim if d == self.length_dim else d for d in x.shape])
         old = self.caches.get(key)
         if old is None:

@@ -73,15 +73,23 @@ class LayerStack:
         Returns:
             [batch, length, d_model], zero at padding.
         """
-        recomputes = self.recompute_grads and context.is_training
-        call_layer = self._recomputed if recomputes else self._call_layer
         x = self._apply(self.sublayers_initial, context, x)
-        for layer in self.layers:
-            x = call_layer(layer, context, x)
+        x = self.transform(context, x)
         x = self._apply(self.sublayers_final, context, x)
         return sublayers.sublayer_mask_padding(x, self, context)
 
-    def _call_layer(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
+    def transform(self, context: Context, x: Tensor) -> Tensor:
+        """What the stack does between its initial and final sublayers: the layers in order."""
+        for layer in self.layers:
+            x = self.call_layer(layer, context, x)
+        return x
+
+    def call_layer(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
+        """One layer in its scope, with the sublayers around it."""
+        recomputes = self.recompute_grads and context.is_training
+        return (self._recomputed if recomputes else self._kept)(layer, context, x)
+
+    def _kept(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
         with mtf.variable_scope(layer.name):
             context.layer, context.layer_input = layer, x
             return self._apply(self.sublayers_per_layer, context, x)
@@ -93,7 +101,7 @@ class LayerStack:
 
         def run(x: Tensor, *memory: Tensor) -> list[Tensor]:
             inner = context.isolated(memory[0] if memory else None)
-            y = self._call_layer(layer, inner, x)
+            y = self._kept(layer, inner, x)
             names[:] = [list(inner.losses), list(inner.reports)]
             return [y, *inner.losses.values(), *inner.reports.values()]
 

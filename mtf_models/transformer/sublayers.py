@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
-from mtf_models.layers.normalization import rms_norm
-from mtf_models.mesh import Tensor
+from mtf_models.layers.clipping import clip_activation_gradient
+from mtf_models.layers.normalization import layer_norm, rms_norm, scale_norm
+from mtf_models.mesh import Shape, Tensor
+from mtf_models.mesh.initializers import constant
 from mtf_models.transformer.context import Context
 
 if TYPE_CHECKING:
@@ -53,6 +55,57 @@ def sublayer_legacy_rms_norm(x: Tensor, layer_stack: LayerStack, context: Contex
 def sublayer_legacy_final_rms_norm(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
     """`sublayer_rms_norm` under the name that T5 1.0's checkpoints use at the end of a stack."""
     return sublayer_rms_norm(x, layer_stack, context, name="final_layer_norm")
+
+
+@configurable(module=_MODULE)
+def sublayer_rms_norm_subsampled(
+    x: Tensor,
+    layer_stack: LayerStack,
+    context: Context,
+    percentage: float = 100.0,
+    epsilon: float = 1e-6,
+) -> Tensor:
+    """`sublayer_rms_norm` with the mean over the first `percentage` of d_model."""
+    name = "layer_norm_subsampled"
+    return rms_norm(x, context.d_model, context.variable_dtype, epsilon, name, percentage)
+
+
+@configurable(module=_MODULE)
+def sublayer_scale_norm(
+    x: Tensor,
+    layer_stack: LayerStack,
+    context: Context,
+    epsilon: float = 1e-6,
+    name: str = "scale_norm",
+) -> Tensor:
+    """See `layers.normalization.scale_norm`, over d_model."""
+    return scale_norm(x, context.d_model, context.variable_dtype, epsilon, name)
+
+
+@configurable(module=_MODULE)
+def sublayer_true_layer_norm(
+    x: Tensor, layer_stack: LayerStack, context: Context, epsilon: float = 1e-6
+) -> Tensor:
+    """See `layers.normalization.layer_norm`, over d_model."""
+    with mtf.variable_scope("true_layer_norm"):
+        return layer_norm(x, context.d_model, context.variable_dtype, epsilon)
+
+
+@configurable(module=_MODULE)
+def sublayer_rezero(
+    x: Tensor, layer_stack: LayerStack, context: Context, initial_value: float = 0.0
+) -> Tensor:
+    """Scales by one learned number, at first 0 (ReZero, Bachlechner et al. 2020)."""
+    initial = constant(initial_value)
+    return x * mtf.get_variable(x.mesh, "rezero_weight", Shape(), context.variable_dtype, initial)
+
+
+@configurable(module=_MODULE)
+def sublayer_clip_activation_gradient(
+    x: Tensor, layer_stack: LayerStack, context: Context, rms_norm: float = 1.0
+) -> Tensor:
+    """See `layers.clipping.clip_activation_gradient`."""
+    return clip_activation_gradient(x, rms_norm)
 
 
 @configurable(module=_MODULE)

@@ -1,43 +1,86 @@
-"""RMS normalisation equals NumPy in float64."""
+"""Norms equal NumPy in float64."""
 
 import numpy as np
+import pytest
 
 import mtf_models.mesh as mtf
-from mtf_models.layers.normalization import rms_norm
+from mtf_models.errors import ConfigError
+from mtf_models.layers.normalization import layer_norm, rms_norm, scale_norm
 from mtf_models.testing import Placement, check_op
 
 D = mtf.Dimension("d_model", 8)
+SCALE, BIAS = np.linspace(0.5, 2.0, 8), np.linspace(-1.0, 1.0, 8)
 
 
-def reference(x, scale, epsilon):
-    return x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + epsilon) * scale
+def rms_reference(x, scale, epsilon, channels=8):
+    mean = np.mean(x[..., :channels] ** 2, axis=-1, keepdims=True)
+    return x / np.sqrt(mean + epsilon) * scale
 
 
-def test_value_and_gradient():
-    scale = np.linspace(0.5, 2.0, 8)
+def layer_reference(x, epsilon):
+    centred = x - np.mean(x, axis=-1, keepdims=True)
+    return centred / np.sqrt(np.mean(centred**2, axis=-1, keepdims=True) + epsilon) * SCALE + BIAS
+
+
+def normalised(norm, variables, **kwargs):
+    """The norm as a function of x alone, its variables given."""
 
     def call(x):
-        store = mtf.VariableStore(x.mesh)
-        with store.serving({"norm/scale": mtf.import_tf_tensor(x.mesh, scale, "d_model:8").value}):
-            return rms_norm(x, D, mtf.VariableDType(), epsilon=0.01, name="norm")
+        table = {
+            f"norm/{name}": mtf.import_tf_tensor(x.mesh, value, [D][: np.ndim(value)]).value
+            for name, value in variables.items()
+        }
+        with mtf.VariableStore(x.mesh).serving(table):
+            return norm(x, D, mtf.VariableDType(), epsilon=0.01, name="norm", **kwargs)
 
+    return call
+
+
+LAYER_NORM = {"layer_norm/layer_norm_scale": SCALE, "layer_norm/layer_norm_bias": BIAS}
+CASES = {
+    "rms_norm": (
+        normalised(rms_norm, {"scale": SCALE}),
+        lambda x: rms_reference(x, SCALE, 0.01),
+    ),
+    "rms_norm of a part": (
+        normalised(rms_norm, {"scale": SCALE}, percentage=45.0),
+        lambda x: rms_reference(x, SCALE, 0.01, channels=3),
+    ),
+    "scale_norm": (
+        normalised(scale_norm, {"scale": np.float64(1.5)}),
+        lambda x: rms_reference(x, 1.5, 0.01),
+    ),
+    "layer_norm": (normalised(layer_norm, LAYER_NORM), lambda x: layer_reference(x, 0.01)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value_and_gradient(name):
+    call, reference = CASES[name]
     array = np.random.default_rng(0).normal(size=(4, 8))
     check_op(
         call,
         {"x": ("batch:4 d_model:8", array)},
-        lambda x: reference(x, scale, 0.01),
+        reference,
         placements=[Placement("", ""), Placement("model:4", "d_model:model")],
     )
 
 
-def test_scales_are_one_at_first():
+@pytest.mark.parametrize(
+    "norm, reference",
+    [
+        (rms_norm, lambda x: rms_reference(x, 1.0, 1e-6)),
+        (scale_norm, lambda x: rms_reference(x, 1.0, 1e-6)),
+        (layer_norm, lambda x: (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)),
+    ],
+)
+def test_initial_values_do_not_scale(norm, reference):
     mesh = mtf.Mesh()
     store = mtf.VariableStore(mesh)
     array = np.random.default_rng(1).normal(size=(2, 8)).astype(np.float32)
     with store.eager():
-        y = rms_norm(mtf.import_tf_tensor(mesh, array, "batch:2 d_model:8"), D, mtf.VariableDType())
-    assert store.variables["rms_norm/scale"].numpy().tolist() == [1.0] * 8
-    np.testing.assert_allclose(y, reference(array, 1.0, 1e-6), rtol=1e-5)
+        y = norm(mtf.import_tf_tensor(mesh, array, "batch:2 d_model:8"), D, mtf.VariableDType())
+    np.testing.assert_allclose(y, reference(array), rtol=1e-4)
 
 
 def test_statistics_are_float32():
@@ -49,4 +92,11 @@ def test_statistics_are_float32():
     dtype = mtf.VariableDType(activation="bfloat16")
     with mtf.VariableStore(mesh).eager():
         y = mtf.to_float(rms_norm(x, wide, dtype)).numpy()
-    np.testing.assert_allclose(y, reference(array, 1.0, 1e-6), rtol=2**-8)
+    np.testing.assert_allclose(y, rms_reference(array, 1.0, 1e-6, channels=256), rtol=2**-8)
+
+
+@pytest.mark.parametrize("percentage", [0.0, -5.0, 101.0])
+def test_a_part_that_is_none(percentage):
+    x = mtf.ones(mtf.Mesh(), [D])
+    with mtf.VariableStore(x.mesh).eager(), pytest.raises(ConfigError, match="at most 100"):
+        rms_norm(x, D, mtf.VariableDType(), percentage=percentage)

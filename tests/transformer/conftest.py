@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mtf_models as mtf
+from mtf_models.transformer.context import Context
 
 FOLDER = Path(__file__).parent
 
@@ -19,6 +20,27 @@ def build():
         return mtf.build_model([str(FOLDER / f"{name}.gin")], list(params), mesh, **kwargs)
 
     return build
+
+
+@pytest.fixture
+def make_context():
+    """A context for layers that are called eagerly, without padding."""
+
+    def make_context(batch, length, d_model, mesh=None, **options):
+        mesh = mesh or mtf.Mesh()
+        return Context(
+            mesh=mesh,
+            mode="eval",
+            variable_dtype=mtf.VariableDType(),
+            length_dim=length,
+            memory_length_dim=mtf.Dimension("memory_length", length.size),
+            d_model=d_model,
+            position=mtf.mtf_range(mesh, length),
+            autoregressive=options.pop("autoregressive", False),
+            **options,
+        )
+
+    return make_context
 
 
 @pytest.fixture(scope="session")

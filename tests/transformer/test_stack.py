@@ -139,3 +139,42 @@ def test_items_are_classes_names_and_arguments_in_any_order():
 def test_other_items_are_refused(item):
     with pytest.raises(ConfigError, match=r"make_layer_stack\.layers has the item"):
         make_layer_stack([DenseReluDense, item])
+
+
+def test_rezero_begins_with_the_residual_alone(context, x):
+    made = stack(
+        [Times(3.0)],
+        sublayers_per_layer=[
+            sublayers.sublayer_call_layer,
+            sublayers.sublayer_rezero,
+            sublayers.sublayer_residual,
+        ],
+    )
+    store = mtf.VariableStore(context.mesh)
+    with store.eager():
+        np.testing.assert_array_equal(made.call(context, x), X * REAL)
+        assert list(store.variables) == ["layer_000/rezero_weight"]
+    weights = {"layer_000/rezero_weight": mtf.constant(context.mesh, 0.5).value}
+    with store.serving(weights):
+        np.testing.assert_array_equal(made.call(context, x), (X + 0.5 * 3.0 * X) * REAL)
+
+
+@pytest.mark.parametrize(
+    "norm, names",
+    [
+        (sublayers.sublayer_rms_norm_subsampled, ["layer_norm_subsampled/scale"]),
+        (sublayers.sublayer_scale_norm, ["scale_norm/scale"]),
+        (
+            sublayers.sublayer_true_layer_norm,
+            [
+                "true_layer_norm/layer_prepostprocess/layer_norm/layer_norm_bias",
+                "true_layer_norm/layer_prepostprocess/layer_norm/layer_norm_scale",
+            ],
+        ),
+    ],
+)
+def test_names_of_norms(context, x, norm, names):
+    store = mtf.VariableStore(context.mesh)
+    with store.eager():
+        norm(x, None, context)
+    assert sorted(store.variables) == names

@@ -1,6 +1,7 @@
 """Choosing entries by index and by order."""
 
 import numpy as np
+import tensorflow as tf
 
 import mtf_models as mtf
 from operation_cases.case import (
@@ -26,6 +27,12 @@ CASES = [
         "one_hot",
         lambda x: mtf.one_hot(x, B, on_value=2.0, off_value=-1.0),
         lambda x: np.where(x[..., None] == np.arange(16), 2.0, -1.0),
+        x=integers(A, D, low=-3, high=19),
+    ),
+    case(
+        "one_hot",
+        lambda x: mtf.one_hot(x, B, dtype=tf.int32),
+        lambda x: (x[..., None] == np.arange(16)).astype(np.int32),
         x=integers(A, D, low=-3, high=19),
     ),
     case(

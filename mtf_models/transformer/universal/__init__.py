@@ -1,0 +1,1 @@
+"""Universal transformers: the same layers at every step of a recurrence in depth."""
