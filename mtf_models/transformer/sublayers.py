@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import mtf_models.mesh as mtf
-from mtf_models.configurable import configurable
+from mtf_models.configurable import REQUIRED, configurable
+from mtf_models.errors import ConfigError
 from mtf_models.layers.clipping import clip_activation_gradient
 from mtf_models.layers.normalization import layer_norm, rms_norm, scale_norm
 from mtf_models.mesh import Shape, Tensor
@@ -121,6 +122,31 @@ def sublayer_dropout(
     """Drops units, the same at every position."""
     noise_shape = x.shape - context.length_dim
     return mtf.dropout(x, context.is_training, rate=dropout_rate, noise_shape=noise_shape)
+
+
+@configurable(module=_MODULE)
+def sublayer_annealed_dropout(
+    x: Tensor,
+    layer_stack: LayerStack,
+    context: Context,
+    init_dropout_rate: float = 0.0,
+    start_step: int = REQUIRED,
+    end_step: int = REQUIRED,
+) -> Tensor:
+    """`sublayer_dropout` at a rate that falls linearly to 0 from `start_step` to `end_step`."""
+    if not context.is_training:
+        return x
+    if not 0.0 <= init_dropout_rate < 1.0 or end_step <= start_step:
+        raise ConfigError(
+            f"sublayer_annealed_dropout has init_dropout_rate = {init_dropout_rate}, start_step = "
+            f"{start_step} and end_step = {end_step}; the rate must be from 0 and below 1, and the "
+            "end after the start."
+        )
+    done = (mtf.to_float(context.step) - float(start_step)) / float(end_step - start_step)
+    rate = init_dropout_rate * (1.0 - mtf.minimum(mtf.maximum(done, 0.0), 1.0))
+    draws = mtf.random_uniform(x.mesh, x.shape - context.length_dim)
+    kept = mtf.to_float(mtf.greater_equal(draws, rate)) / (1.0 - rate)
+    return mtf.multiply(x, mtf.cast(kept, x.dtype), output_shape=x.shape)
 
 
 @configurable(module=_MODULE)

@@ -178,3 +178,17 @@ def test_names_of_norms(context, x, norm, names):
     with store.eager():
         norm(x, None, context)
     assert sorted(store.variables) == names
+
+
+@pytest.mark.parametrize("step, rate", [(0, 0.4), (10, 0.4), (15, 0.2), (20, 0.0), (50, 0.0)])
+def test_annealed_dropout(context, step, rate):
+    wide = mtf.ones(context.mesh, [mtf.Dimension("batch", 4000), LENGTH, D_MODEL])
+    count = mtf.constant(context.mesh, step, dtype="int32")
+    training = dataclasses.replace(context, mode="train", step=count)
+    options = {"init_dropout_rate": 0.4, "start_step": 10, "end_step": 20}
+    with mtf.random_stream(mtf.RandomStream((0, step))):
+        y = sublayers.sublayer_annealed_dropout(wide, None, training, **options).numpy()
+    assert np.mean(y == 0) == pytest.approx(rate, abs=0.02)
+    assert np.unique(y[y > 0]).tolist() == pytest.approx([1 / (1 - rate)])
+    assert (y == y[:, :1]).all()  # the same at every position
+    assert sublayers.sublayer_annealed_dropout(wide, None, context, **options) is wide
