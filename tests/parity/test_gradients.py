@@ -9,9 +9,11 @@ def test_every_gradient(recorded, model):
     assert found.keys() == right.keys()
     # The recorded ones are themselves off by up to 2.1e-5 of a variable's largest entry, ours by
     # less than 1e-5, as the recomputation in float64 (test_float64.py) tells.
+    # A sum of large terms that nearly cancel has their rounding errors.
+    rounding = 1e-7 * max(np.max(np.abs(gradient)) for gradient in right.values())
     for name, gradient in right.items():
         difference = np.max(np.abs(found[name] - gradient))
-        assert difference < 3e-5 * np.max(np.abs(gradient)), name
+        assert difference < 3e-5 * np.max(np.abs(gradient)) + rounding, name
 
 
 def test_norms_of_gradients_of_packed_rows(recorded, model):
