@@ -16,8 +16,10 @@ VERSION = re.search(
 DEPENDENCIES = [
     "gin-config>=0.5.0",
     "importlib_resources>=5.0",  # imported by tensorflow-datasets, which does not ask for it
+    "ml_dtypes>=0.5",
     "numpy>=2.0",
     "packaging>=24.0",
+    "safetensors>=0.5",
     "sentencepiece>=0.2.0",
     "seqio>=0.0.20",
     "t5>=0.9.4",
@@ -36,6 +38,9 @@ TEST_DEPENDENCIES = [
     "pytest-xdist>=3.6",
     "ruff>=0.12",
 ]
+
+# What conversions to and from Hugging Face's format are compared with: several gigabytes.
+PEER_DEPENDENCIES = ["torch>=2.4", "transformers>=5.0"]
 
 
 def folders_as_packages(folder: str, package: str) -> dict[str, str]:
@@ -69,7 +74,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11,<3.14",
     install_requires=DEPENDENCIES,
-    extras_require={"test": TEST_DEPENDENCIES},
+    extras_require={"test": TEST_DEPENDENCIES, "peers": PEER_DEPENDENCIES},
     packages=[*find_packages(include=["mtf_models", "mtf_models.*"]), *GIN_FOLDERS, *DATA_FOLDERS],
     package_dir={**GIN_FOLDERS, **DATA_FOLDERS},
     package_data={

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from mtf_models.checkpoint.historical import stored_names
 from mtf_models.checkpoint.names import GLOBAL_STEP, is_slot
-from mtf_models.checkpoint.reader import Reader
+from mtf_models.checkpoint.source import Source
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Variable
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("mtf_models")
 
 
 def fitted(
-    reader: Reader,
+    reader: Source,
     variables: Mapping[str, Variable],
     allow_missing: Iterable[str] = (),
     allow_left_over: Iterable[str] = (),
@@ -63,7 +63,7 @@ def fitted(
     return found
 
 
-def _text(reader: Reader, faults: Mapping[str, list[str]], can_be_partial: bool) -> str:
+def _text(reader: Source, faults: Mapping[str, list[str]], can_be_partial: bool) -> str:
     lines = "\n".join(f"  {k} ({len(v)}): {', '.join(v)}" for k, v in faults.items() if v)
     partial = (
         ", or allow a partial one (--allow_partial), which leaves the rest at its initial values"
@@ -78,7 +78,7 @@ def _text(reader: Reader, faults: Mapping[str, list[str]], can_be_partial: bool)
 
 
 def _report(
-    reader: Reader,
+    reader: Source,
     found: Mapping[str, str],
     missing: list[str],
     left_over: list[str],
@@ -115,7 +115,7 @@ def _forbidden(names: list[str], patterns: Iterable[str]) -> list[str]:
     return [name for name in names if not any(fnmatchcase(name, p) for p in patterns)]
 
 
-def _differences(reader: Reader, stored: str, variable: Variable) -> list[str]:
+def _differences(reader: Source, stored: str, variable: Variable) -> list[str]:
     differences = []
     found, wanted = list(reader.shape(stored)), variable.shape.to_integer_list
     if found != wanted:

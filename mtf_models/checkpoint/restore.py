@@ -10,12 +10,13 @@ import numpy as np
 from mtf_models.checkpoint.casts import Casts
 from mtf_models.checkpoint.fit import fitted
 from mtf_models.checkpoint.reader import Reader
+from mtf_models.checkpoint.source import Source
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Variable
 
 
 def restore(
-    prefix: str | Path,
+    checkpoint: str | Path | Source,
     variables: Mapping[str, Variable],
     allow_missing: Iterable[str] = (),
     allow_left_over: Iterable[str] = (),
@@ -25,7 +26,7 @@ def restore(
     """Assigns the values of a checkpoint, whatever mesh, layout and dtype they are kept in.
 
     Args:
-        prefix: of a complete checkpoint, see `locate`.
+        checkpoint: the prefix of a complete one, see `locate`, or the reader of one.
         variables: name in the model -> variable.
         allow_missing: patterns of names that the checkpoint may lack; they keep their values.
         allow_left_over: patterns of names that may be in the checkpoint only (`SLOTS`).
@@ -36,13 +37,13 @@ def restore(
         CheckpointError: listing all that is missing, left over or of another shape; or all data
             that are damaged or do not fit their dtype. Nothing is assigned then.
     """
-    reader = Reader(prefix)
+    reader = Reader(checkpoint) if isinstance(checkpoint, str | Path) else checkpoint
     fit = fitted(reader, variables, allow_missing, allow_left_over, allow_partial, sources)
     _restore_values(reader, variables, fit)
 
 
 def _restore_values(
-    reader: Reader, variables: Mapping[str, Variable], sources: Mapping[str, str]
+    reader: Source, variables: Mapping[str, Variable], sources: Mapping[str, str]
 ) -> None:
     """Reads and assigns one variable after another; no more than one is held besides the model.
 
@@ -67,7 +68,7 @@ def _restore_values(
 
 
 def _values(
-    reader: Reader, variables: Mapping[str, Variable], sources: Mapping[str, str], casts: Casts
+    reader: Source, variables: Mapping[str, Variable], sources: Mapping[str, str], casts: Casts
 ) -> Iterator[tuple[str, np.ndarray | None, str | None]]:
     """Name, value or None, fault or None of each variable."""
     for name, stored in sources.items():

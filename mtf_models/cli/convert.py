@@ -15,11 +15,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "source",
         nargs="+",
         metavar="SOURCE",
-        help="run folder, prefix of a checkpoint, or folder of another format",
+        help="run folder, prefix of a checkpoint, or Hugging Face folder",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="the folder to write")
     parser.add_argument(
-        "--to", metavar="FORMAT", help="the format to write (default: mesh_tf, a run folder)"
+        "--to",
+        metavar="FORMAT",
+        help="the format to write: mesh_tf, a run folder (the default), or hugging_face",
     )
     parser.add_argument(
         "--step", type=not_negative, metavar="N", help="the checkpoint (default: the latest)"

@@ -11,8 +11,16 @@ from pathlib import Path
 import tensorflow as tf
 
 from mtf_models import config as gin_config
-from mtf_models.checkpoint import SLOTS, Reader, locate, restore
+from mtf_models.checkpoint import (
+    SLOTS,
+    HuggingFaceReader,
+    Reader,
+    is_hugging_face_folder,
+    locate,
+    restore,
+)
 from mtf_models.checkpoint.locate import folder_of
+from mtf_models.checkpoint.source import Source
 from mtf_models.config import Config
 from mtf_models.errors import CheckpointError, ConfigError, LayoutError, MtfError
 from mtf_models.mesh import (
@@ -27,6 +35,7 @@ from mtf_models.mesh import (
 from mtf_models.mesh import random_stream as use_stream
 from mtf_models.mesh.layout import check_rules, raise_faults
 from mtf_models.runtime import teacher
+from mtf_models.runtime.hugging_face_config import config_of
 from mtf_models.runtime.imports import import_tasks
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.networks import Network, make_network, model_type_of
@@ -82,11 +91,11 @@ def load_model(
     step: int | None = None,
     allow_partial: bool = False,
 ) -> Model:
-    """The model of a run folder, ours or the original's.
+    """The model of a run folder, ours or the original's, or of a Hugging Face folder.
 
     Args:
         path: a folder with `operative_config.gin` and `model.ckpt-N`, or a checkpoint in one, such
-            as "runs/a/model.ckpt-1000".
+            as "runs/a/model.ckpt-1000"; or a folder with `config.json` and safetensors.
         mesh: where it runs; None for one device, whatever mesh is recorded.
         step: which checkpoint of the folder; None for the latest.
         allow_partial: whether variables may be in the model or in the checkpoint only. They are
@@ -96,6 +105,8 @@ def load_model(
         CheckpointError: if there is no config or checkpoint, or they do not fit each other.
     """
     register()
+    if is_hugging_face_folder(Path(path)):
+        return _hugging_face_model(Path(path), Mesh() if mesh is None else mesh, step)
     folder = folder_of(path)
     config = read_folder_config(folder)
     if mesh is None:
@@ -138,6 +149,19 @@ def restored_model(
     return model, reader.step
 
 
+def _hugging_face_model(folder: Path, mesh: Mesh, step: int | None) -> Model:
+    if step is not None:
+        raise CheckpointError(
+            f"{folder} is a Hugging Face folder, which holds one model and no steps; leave out "
+            f"step={step}."
+        )
+    reader = HuggingFaceReader(folder)
+    config = config_of(reader.architecture, reader.weights_dtype)
+    model = model_from_config(config, mesh, reader=reader)
+    restore(reader, model.variables)
+    return model
+
+
 def padding_binding(mesh: Mesh) -> str:
     """The binding that makes vocabularies divide over a mesh, for a config to record."""
     return f"Unitransformer.pad_vocab_multiple = {mesh.splits(Dimension('vocab', mesh.size))}"
@@ -171,7 +195,7 @@ def model_from_config(
     mesh: Mesh,
     seed: int = 0,
     strict: bool = False,
-    reader: Reader | None = None,
+    reader: Source | None = None,
     batch_size: int | None = None,
 ) -> Model:
     """A model whose variables are specified and not allocated.

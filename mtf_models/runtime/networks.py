@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtf_models.checkpoint import Reader
+from mtf_models.checkpoint.source import Source
 from mtf_models.runtime.settings import RunSettings
 from mtf_models.transformer.bitransformer import Bitransformer, make_bitransformer
 from mtf_models.transformer.delimited import DelimitedUnitransformer
@@ -33,7 +33,7 @@ def make_network(settings: RunSettings, sizes: tuple[int, int]) -> Network:
             return _of_one_stack(Unitransformer, sizes[1], sizes[1], autoregressive=True)
 
 
-def model_type_of(reader: Reader) -> str:
+def model_type_of(reader: Source) -> str:
     """What a checkpoint is of, for configs that do not say."""
     towers = {name.partition("/")[0] for name in reader.names}
     if "student" in towers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mtf_models.checkpoint import Reader
+from mtf_models.checkpoint.source import Source
 from mtf_models.config import Config
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Variable
@@ -17,7 +17,7 @@ _SENTINELS = 100
 
 
 def vocab_sizes(
-    config: Config, settings: RunSettings, reader: Reader | None = None
+    config: Config, settings: RunSettings, reader: Source | None = None
 ) -> tuple[int, int]:
     """The sizes of the vocabularies of inputs and targets.
 
@@ -34,7 +34,7 @@ def vocab_sizes(
     return inputs, targets
 
 
-def check_rows(reader: Reader, variables: Mapping[str, Variable], sizes: tuple[int, int]) -> None:
+def check_rows(reader: Source, variables: Mapping[str, Variable], sizes: tuple[int, int]) -> None:
     """Compares the tables of a checkpoint with the tokenizer's vocabularies.
 
     Args:
@@ -76,7 +76,7 @@ def _remedy(rows: int, size: int, padded: int) -> str:
     return f"padding gives {padded}: take the tokenizer that the model was trained with"
 
 
-def _table_sizes(reader: Reader | None) -> tuple[int, int] | None:
+def _table_sizes(reader: Source | None) -> tuple[int, int] | None:
     """The rows of a checkpoint's tables, padding included."""
     if reader is None:
         return None

@@ -1,0 +1,56 @@
+"""An architecture of Hugging Face's to a config of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mtf_models import config as gin_config
+from mtf_models.checkpoint.architecture import Architecture
+from mtf_models.config import Config
+
+# What all of the family have: two stacks, no embedding of positions, biases of relative positions.
+_FAMILY = "models/t5.1.0.base.gin"
+_DIVISOR = 128
+
+
+def config_of(architecture: Architecture, dtype: str = "float32") -> Config:
+    """The config of a model of an architecture.
+
+    Args:
+        architecture: what the model is.
+        dtype: of the weights that it is to have. Those in float32 are computed with in float32, as
+            transformers does; others as this machine prefers.
+    """
+    bindings = [*_bindings(architecture), *_dtypes(dtype)]
+    return gin_config.parse([_FAMILY], bindings)
+
+
+def _dtypes(dtype: str) -> Iterator[str]:
+    master = "bfloat16" if dtype == "bfloat16" else "float32"
+    yield f"get_variable_dtype.master_dtype = {master!r}"
+    if dtype == "float32":
+        yield "get_variable_dtype.activation_dtype = 'float32'"
+
+
+def _bindings(a: Architecture) -> Iterator[str]:
+    for name in ("d_model", "d_ff", "num_heads", "d_kv", "dropout_rate"):
+        yield f"{name} = {getattr(a, name)!r}"
+    yield f"SelfAttention.relative_attention_num_buckets = {a.num_buckets}"
+    if a.bias_in_every_layer:
+        yield 'SelfAttention.relative_attention_type = "bias"'
+    activation = [a.activation, "linear"] if a.gated else a.activation
+    yield f"DenseReluDense.activation = {activation!r}"
+    yield f"Unitransformer.shared_embedding_and_softmax_weights = {a.tied}"
+    yield f"sublayer_rms_norm.epsilon = {a.epsilon!r}"
+    if a.legacy_norms:
+        yield f"LayerStack.norm_epsilon = {a.epsilon!r}"
+        yield "LayerStack.dropout_rate = %dropout_rate"
+    for side in ("input", "output"):
+        yield f"make_bitransformer.{side}_vocab_size = {a.vocab_size}"
+    if a.vocab_size % _DIVISOR:
+        yield "Unitransformer.vocab_divisor = 1"
+    encoder, decoder = a.stacks
+    yield f"num_layers = {encoder.blocks // encoder.period}"
+    if encoder.blocks // encoder.period != decoder.blocks // decoder.period:
+        yield f"num_decoder_layers = {decoder.blocks // decoder.period}"
+        yield "decoder/make_layer_stack.num_layers = %num_decoder_layers"
