@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import mtf_models.mesh as mtf
-from mtf_models.errors import ConfigError, did_you_mean
+from mtf_models.errors import ConfigError, did_you_mean, refuse
 from mtf_models.layers.initialization import VarianceScalingInitializer
+from mtf_models.layers.unit_scaling import us_einsum
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import Initializer, zeros
 
@@ -38,11 +39,12 @@ def dense(
     x: Tensor,
     new_dims: Sequence[Dimension],
     reduced_dims: Sequence[Dimension] | None = None,
-    expert_dims: Sequence[Dimension] = (),
+    expert_dims: Sequence[Dimension] | None = None,
     use_bias: bool = True,
     activation: Activation | None = None,
     variable_dtype: VariableDType | None = None,
     kernel_initializer: Initializer | None = None,
+    kernel_weights: Tensor | None = None,
     name: str = "dense",
 ) -> Tensor:
     """activation(x W + b), in variables `<name>/kernel` and `<name>/bias`.
@@ -56,20 +58,34 @@ def dense(
         activation: the name of an operation, or a function.
         variable_dtype: dtypes of kernel and bias; by default float32 variables, activations as `x`.
         kernel_initializer: by default variance 1 / fan_in.
+        kernel_weights: used in place of `<name>/kernel`, which is then not made.
         name: the variable scope.
 
     Returns:
         A tensor with the dimensions of `x` less `reduced_dims`, then `new_dims`.
+
+    Raises:
+        ShapeError: if `x` lacks a dimension, or `kernel_weights` has other ones.
     """
     reduced = list(reduced_dims) if reduced_dims is not None else [x.shape.dims[-1]]
-    new, experts = list(new_dims), list(expert_dims)
+    new, experts = list(new_dims), list(expert_dims or ())
+    shape = Shape(experts + reduced + new)
+    lacking = [d for d in experts + reduced if d not in x.shape]
+    odd = kernel_weights is not None and set(kernel_weights.shape) != set(shape)
+    refuse(
+        f"{name}, a dense layer on {x.shape}",
+        [
+            f"the input has no {', '.join(map(str, lacking))}" if lacking else None,
+            f"kernel_weights are {kernel_weights.shape}, not {shape}" if odd else None,
+        ],
+    )
     dtype = variable_dtype or VariableDType(activation=x.dtype)
-    initializer = kernel_initializer or VarianceScalingInitializer()(reduced, new)
     output_shape = Shape([d for d in x.shape if d not in reduced] + new)
     with mtf.variable_scope(name):
-        shape = Shape(experts + reduced + new)
-        kernel = mtf.get_variable(x.mesh, "kernel", shape, dtype, initializer)
-        y = mtf.einsum([x, kernel], output_shape)
+        if kernel_weights is None:
+            initializer = kernel_initializer or VarianceScalingInitializer()(reduced, new)
+            kernel_weights = mtf.get_variable(x.mesh, "kernel", shape, dtype, initializer)
+        y = us_einsum([x, kernel_weights], output_shape)
         if use_bias:
             y += mtf.get_variable(x.mesh, "bias", Shape(experts + new), dtype, zeros())
     return activation_function(activation)(y)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError
+from mtf_models.layers.unit_scaling import unit_scaling_convention
 from mtf_models.mesh import initializers
 from mtf_models.mesh.dimension import Dimension, Shape
 from mtf_models.mesh.initializers import Initializer
@@ -17,6 +18,8 @@ from mtf_models.mesh.initializers import Initializer
 @configurable(module="mesh_tensorflow.layers")
 class VarianceScalingInitializer:
     """Random numbers whose variance is `scale` over a number of inputs or outputs.
+
+    Under the unit scaling convention the variance is `scale`.
 
     Args:
         scale: the variance, times the fan.
@@ -49,7 +52,7 @@ class VarianceScalingInitializer:
         """An initializer for a kernel from `reduced_dims` to `new_dims`."""
         fan_in, fan_out = Shape(reduced_dims).size, Shape(new_dims).size
         fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
-        variance = self.scale / max(1.0, fan)
+        variance = self.scale if unit_scaling_convention() else self.scale / max(1.0, fan)
         if self.distribution == "normal":
             return initializers.truncated_normal(math.sqrt(variance))
         return initializers.random_uniform(math.sqrt(3.0 * variance))

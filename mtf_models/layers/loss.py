@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tensorflow as tf
+
 import mtf_models.mesh as mtf
+from mtf_models.errors import refuse
 from mtf_models.mesh import Dimension, Tensor
 
 
@@ -91,3 +94,70 @@ def soft_cross_entropy(
         real = mtf.less(mtf.mtf_range(logits.mesh, vocab_dim), classes)
         log_predicted = mtf.where(real, log_predicted, 0.0, output_shape=logits.shape)
     return mtf.square(log_z) * z_loss - mtf.reduce_sum(soft * log_predicted, reduced_dim=vocab_dim)
+
+
+def softmax_cross_entropy_with_logits(
+    logits: Tensor, targets: Tensor, vocab_dim: Dimension, z_loss: float = 0.0
+) -> Tensor:
+    """-Σ t log softmax(logits) + z_loss (log Z)², for each position, in float32.
+
+    Args:
+        logits: [..., vocab].
+        targets: integers, the dimensions of `logits` less `vocab_dim`; or a distribution t,
+            floating and with `vocab_dim`.
+        vocab_dim: the classes.
+        z_loss: weight of the squared log of the partition function.
+
+    Returns:
+        float32, the dimensions of `logits` less `vocab_dim`.
+
+    Raises:
+        ShapeError: if the targets are neither.
+    """
+    soft = vocab_dim in targets.shape
+    refuse(
+        f"softmax_cross_entropy_with_logits of {logits.shape} and {targets.dtype.name} "
+        f"{targets.shape}",
+        [
+            f"the logits have no {vocab_dim}" if vocab_dim not in logits.shape else None,
+            "a distribution is floating" if soft and not targets.dtype.is_floating else None,
+            "targets without the classes are integers"
+            if not soft and not targets.dtype.is_integer
+            else None,
+        ],
+    )
+    if not soft:
+        return softmax_cross_entropy(logits, targets, vocab_dim, z_loss)
+    wide = mtf.to_float(logits)
+    log_z = mtf.reduce_logsumexp(wide, vocab_dim)
+    loss = -mtf.reduce_sum(mtf.to_float(targets) * (wide - log_z), reduced_dim=vocab_dim)
+    return loss + mtf.square(log_z) * z_loss if z_loss else loss
+
+
+def sigmoid_cross_entropy_with_logits(logits: Tensor, targets: Tensor) -> Tensor:
+    """-t log σ(x) - (1 - t) log(1 - σ(x)) of each element, without overflow, in float32.
+
+    Args:
+        logits: x, any shape.
+        targets: t, the probabilities that are aimed at, of the shape of `logits`.
+
+    Raises:
+        ShapeError: if the shapes differ.
+    """
+    differ = set(logits.shape) != set(targets.shape)
+    refuse(
+        f"sigmoid_cross_entropy_with_logits of {logits.shape} and {targets.shape}",
+        ["the dimensions differ" if differ else None],
+    )
+    x, t = mtf.to_float(logits), mtf.to_float(targets)
+    return mtf.softplus(x) - x * t
+
+
+def weights_nonzero(targets: Tensor, dtype: tf.DType = tf.float32) -> Tensor:
+    """1 where a target is not 0, else 0.
+
+    Args:
+        targets: integers.
+        dtype: of the result.
+    """
+    return mtf.cast(mtf.not_equal(targets, 0), dtype)

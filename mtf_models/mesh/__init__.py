@@ -4,6 +4,7 @@ Everything here is public as `import mtf_models as mtf`.
 """
 
 from mtf_models.mesh.control_flow import while_loop
+from mtf_models.mesh.convolution import conv1d, conv2d, conv3d
 from mtf_models.mesh.cumulative import cumsum
 from mtf_models.mesh.dimension import Dimension, Shape, convert_to_dimension, convert_to_shape
 from mtf_models.mesh.dtype import VariableDType
@@ -65,6 +66,7 @@ from mtf_models.mesh.elementwise import (
 )
 from mtf_models.mesh.gradient import custom_gradient, gradients, recompute_grad
 from mtf_models.mesh.indexing import gather, mtf_range, one_hot, scatter
+from mtf_models.mesh.indexing import mtf_range as range
 from mtf_models.mesh.joining import concat, split, stack, unstack
 from mtf_models.mesh.layout import LayoutRules
 from mtf_models.mesh.mesh import Mesh
@@ -76,6 +78,7 @@ from mtf_models.mesh.ordering import (
     top_1,
     top_k,
 )
+from mtf_models.mesh.pooling import pool_tensor_1d, reduce_first, stride_tensor_1d
 from mtf_models.mesh.random import (
     RandomStream,
     dropout,
@@ -105,8 +108,10 @@ from mtf_models.mesh.reshape import (
 )
 from mtf_models.mesh.scopes import variable_scope
 from mtf_models.mesh.shifting import dynamic_shift, halo_exchange, left_halo_exchange, shift
+from mtf_models.mesh.slicewise import cwise, slicewise
 from mtf_models.mesh.slicing import pad, slice
 from mtf_models.mesh.tensor import Tensor, import_tf_tensor
+from mtf_models.mesh.transposed_convolution import conv2d_transpose, conv3d_transpose
 from mtf_models.mesh.variable import Variable, VariableStore, get_variable
 
 __all__ = [
@@ -129,11 +134,17 @@ __all__ = [
     "combined_dimension",
     "concat",
     "constant",
+    "conv1d",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
     "convert_to_dimension",
     "convert_to_shape",
     "cos",
     "cumsum",
     "custom_gradient",
+    "cwise",
     "divide",
     "dropout",
     "dynamic_shift",
@@ -175,14 +186,17 @@ __all__ = [
     "ones",
     "ones_like",
     "pad",
+    "pool_tensor_1d",
     "pow",
     "random_normal",
     "random_stream",
     "random_uniform",
+    "range",
     "reciprocal",
     "recompute_grad",
     "reduce_all",
     "reduce_any",
+    "reduce_first",
     "reduce_logsumexp",
     "reduce_max",
     "reduce_mean",
@@ -201,6 +215,7 @@ __all__ = [
     "sign",
     "sin",
     "slice",
+    "slicewise",
     "softmax",
     "softplus",
     "split",
@@ -209,6 +224,7 @@ __all__ = [
     "squared_relu",
     "stack",
     "stop_gradient",
+    "stride_tensor_1d",
     "sub",
     "swish",
     "tanh",

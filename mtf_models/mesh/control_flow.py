@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from mtf_models.errors import refuse
+from mtf_models.mesh.elementwise import cast, zeros
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make, operation
 
@@ -18,22 +20,62 @@ def while_loop(
     cond_fn: Callable[..., Tensor],
     body_fn: Callable[..., Sequence[Tensor]],
     inputs: Sequence[Tensor],
+    num_loop_vars: int | None = None,
+    has_accumulators: bool = False,
     maximum_iterations: int | None = None,
 ) -> list[Tensor]:
     """Repeats `body_fn` while `cond_fn` holds; no gradient flows through it.
 
     Args:
         cond_fn: takes the state, returns a bool scalar.
-        body_fn: takes the state, returns the next state: tensors of the same shapes and dtypes.
+        body_fn: takes the state, returns the next state: tensors of the same shapes and dtypes;
+            with accumulators, more tensors after it.
         inputs: the first state.
+        num_loop_vars: how many of `inputs` were carried from one iteration to the next by the
+            original's loop itself; the others by variables, which are not needed here. All are
+            state, whatever the number.
+        has_accumulators: whether what `body_fn` returns beyond the state is summed up over the
+            iterations. Sums of bfloat16 and float16 are float32.
         maximum_iterations: stop after so many at the latest.
 
     Returns:
-        The last state.
+        The last state, then the sums.
 
     Raises:
-        ShapeError: if a tensor of the next state has other dimensions.
+        ShapeError: if there is no state, the next state has other dimensions, dtypes or number, or
+            `num_loop_vars` is not a part of the inputs.
     """
+    inputs = list(inputs)
+    count = len(inputs)
+    outside = num_loop_vars is not None and not 0 <= num_loop_vars <= count
+    refuse(
+        "while_loop",
+        [
+            "there is no tensor to carry" if not inputs else None,
+            f"num_loop_vars {num_loop_vars} is not within the {count} inputs" if outside else None,
+        ],
+    )
+    if has_accumulators:
+        inputs += [_empty_sum(x) for x in _traced(body_fn, inputs)[count:]]
+
+    def body(*state: Tensor) -> list[Tensor]:
+        found = list(body_fn(*state[:count]))
+        _check_state(found, state, count, has_accumulators)
+        sums = [
+            total + cast(transpose(x, total.shape), total.dtype)
+            for total, x in zip(state[count:], found[count:], strict=True)
+        ]
+        return [*found[:count], *sums]
+
+    return _loop(lambda *state: cond_fn(*state[:count]), body, inputs, maximum_iterations)
+
+
+def _loop(
+    cond_fn: Callable[..., Tensor],
+    body_fn: Callable[..., list[Tensor]],
+    inputs: list[Tensor],
+    maximum_iterations: int | None,
+) -> list[Tensor]:
     mesh, shapes = inputs[0].mesh, [x.shape for x in inputs]
 
     def named(values: Sequence[tf.Tensor]) -> list[Tensor]:
@@ -55,3 +97,34 @@ def while_loop(
         name=f"loop_{next(_loops)}_",
     )
     return [make(mesh, value, shape) for value, shape in zip(final, shapes, strict=True)]
+
+
+def _check_state(
+    found: Sequence[Tensor], state: Sequence[Tensor], count: int, has_accumulators: bool
+) -> None:
+    faults = []
+    if len(found) < count or len(found) > count and not has_accumulators:
+        faults = [f"the body returns {len(found)} tensors for a state of {count}"]
+    for i, (x, before) in enumerate(zip(found, state[:count], strict=False)):
+        if set(x.shape) != set(before.shape) or x.dtype != before.dtype:
+            faults.append(
+                f"number {i} of the state is {before.dtype.name} {before.shape}, and the body "
+                f"returns {x.dtype.name} {x.shape}"
+            )
+    refuse("while_loop", faults)
+
+
+def _traced(body_fn: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> list[Tensor]:
+    """What the body returns, as symbols: shapes and dtypes are wanted."""
+    found: list[Tensor] = []
+
+    def trace() -> None:
+        found.extend(body_fn(*(zeros(x.mesh, x.shape, x.dtype) for x in inputs)))
+
+    tf.function(trace, autograph=False).get_concrete_function()
+    return found
+
+
+def _empty_sum(like: Tensor) -> Tensor:
+    narrow = like.dtype in (tf.bfloat16, tf.float16)
+    return zeros(like.mesh, like.shape, tf.float32 if narrow else like.dtype)

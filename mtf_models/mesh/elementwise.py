@@ -192,8 +192,8 @@ def constant(
     mesh: Mesh, value: Scalar, shape: ShapeLike = (), dtype: tf.DType = tf.float32
 ) -> Tensor:
     """A tensor filled with one number."""
-    scalar = import_tf_tensor(mesh, _scalar(value, dtype), Shape())
-    return broadcast(scalar, convert_to_shape(shape))
+    number = import_tf_tensor(mesh, scalar(value, dtype), Shape())
+    return broadcast(number, convert_to_shape(shape))
 
 
 def zeros(mesh: Mesh, shape: ShapeLike, dtype: tf.DType = tf.float32) -> Tensor:
@@ -224,11 +224,20 @@ def stop_gradient(x: Tensor) -> Tensor:
 
 def _with_scalar(function: Callable[..., tf.Tensor], a: Operand, b: Operand) -> Tensor:
     x = a if isinstance(a, Tensor) else b
-    sides = (s.value if isinstance(s, Tensor) else _scalar(s, x.dtype) for s in (a, b))
+    sides = (s.value if isinstance(s, Tensor) else scalar(s, x.dtype) for s in (a, b))
     return make(x.mesh, function(*sides), x.shape)
 
 
-def _scalar(value: Any, dtype: DTypeLike) -> tf.Tensor:
+def scalar(value: Any, dtype: DTypeLike) -> tf.Tensor:
+    """A number as a TensorFlow scalar of a dtype that holds it.
+
+    Args:
+        value: a Python or NumPy number, or a TensorFlow scalar.
+        dtype: of the result.
+
+    Raises:
+        ShapeError: if it is no scalar, or would be cut to a whole number.
+    """
     dtype = as_dtype(dtype)
     sizes = list(value.shape) if tf.is_tensor(value) else list(np.shape(value))
     if sizes:
@@ -250,7 +259,7 @@ def _scalar(value: Any, dtype: DTypeLike) -> tf.Tensor:
 def _as_tensor(mesh: Mesh, value: Operand, dtype: tf.DType) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    return import_tf_tensor(mesh, _scalar(value, dtype), Shape())
+    return import_tf_tensor(mesh, scalar(value, dtype), Shape())
 
 
 def _common_dtype(*values: Operand) -> tf.DType:

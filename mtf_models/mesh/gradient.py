@@ -46,30 +46,31 @@ def gradients(tape: tf.GradientTape, loss: Tensor, tensors: Sequence[Tensor]) ->
 
 
 def custom_gradient(
-    function: Callable[..., Tensor],
-    gradient_function: Callable[..., Sequence[Tensor]],
-    inputs: Sequence[Tensor],
+    fn: Callable[..., Tensor],
+    grad_fn: Callable[..., Sequence[Tensor]],
+    explicit_inputs: Sequence[Tensor],
 ) -> Tensor:
-    """Computes `function(*inputs)` with a derivative of its own.
+    """Computes `fn(*explicit_inputs)` with a derivative of its own.
 
     Args:
-        function: takes the inputs, returns one tensor.
-        gradient_function: takes the inputs, the output and its gradient, and returns a gradient
-            for each input, with the input's dimensions.
-        inputs: everything that derivatives are wanted of.
+        fn: takes the inputs, returns one tensor.
+        grad_fn: takes the inputs, the output and its gradient, and returns a gradient for each
+            input, with the input's dimensions in any order.
+        explicit_inputs: everything that derivatives are wanted of.
     """
+    inputs = list(explicit_inputs)
     mesh = inputs[0].mesh
     shapes: list[Any] = []
 
     @tf.custom_gradient
     def run(*values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
         named = _named(inputs, values)
-        output = function(*named)
+        output = fn(*named)
         shapes.append(output.shape)
 
         def backward(dy: tf.Tensor) -> list[tf.Tensor]:
             with mesh.running("custom_gradient"):
-                grads = gradient_function(*named, output, make(mesh, dy, output.shape))
+                grads = grad_fn(*named, output, make(mesh, dy, output.shape))
                 return [transpose(g, x.shape).value for g, x in zip(grads, inputs, strict=True)]
 
         return output.value, backward
@@ -82,23 +83,24 @@ def custom_gradient(
 Outputs = Tensor | Sequence[Tensor]
 
 
-def recompute_grad(function: Callable[..., Outputs], inputs: Sequence[Tensor]) -> Outputs:
-    """Computes `function(*inputs)` and keeps none of its intermediate values for the backward pass.
+def recompute_grad(fn: Callable[..., Outputs], explicit_inputs: Sequence[Tensor]) -> Outputs:
+    """Computes `fn(*explicit_inputs)` and keeps none of its intermediate values for the gradient.
 
-    They are computed again there, with the same random numbers. Variables that `function` reads
-    get their gradients; of other tensors only `inputs` do, so every tensor that derivatives are
-    wanted of must be among them.
+    They are computed again there, with the same random numbers. Variables that `fn` reads get
+    their gradients; of other tensors only `explicit_inputs` do, so every tensor that derivatives
+    are wanted of must be among them.
 
     Args:
-        function: takes the inputs, returns a tensor or several.
-        inputs: what it depends on.
+        fn: takes the inputs, returns a tensor or several.
+        explicit_inputs: what it depends on.
     """
+    inputs = list(explicit_inputs)
     mesh = inputs[0].mesh
     stream = mesh_random.current_stream()
     drawn_before = stream.drawn if stream else 0
     # Without gradients here, or a tape around all this would keep the intermediate values.
     with recording_uses() as uses:
-        result = function(*map(stop_gradient, inputs))
+        result = fn(*map(stop_gradient, inputs))
     outputs = [result] if isinstance(result, Tensor) else list(result)
     scope = scopes.current_scope()
 
@@ -110,7 +112,7 @@ def recompute_grad(function: Callable[..., Outputs], inputs: Sequence[Tensor]) -
                 late = [tf.identity(value) for value in values]
             with tf.GradientTape() as tape, mesh_random.replayed(stream, drawn_before):
                 tape.watch([value for value in late if value.dtype.is_floating])
-                again = _replayed(function, inputs, late, uses, scope)
+                again = _replayed(fn, inputs, late, uses, scope)
             return _slopes(tape, [x.value for x in again], late, dys)
 
         return [tf.identity(x.value) for x in outputs], backward

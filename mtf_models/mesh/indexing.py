@@ -13,6 +13,7 @@ from mtf_models.mesh.dimension import (
     convert_to_dimension,
     convert_to_shape,
 )
+from mtf_models.mesh.elementwise import scalar
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import broadcast_value, transpose
 from mtf_models.mesh.tensor import Tensor, make, operation, settle, unsplit
@@ -47,8 +48,7 @@ def one_hot(
     places = _whole_numbers(indices, "one_hot")
     positions = tf.range(output_dim.size, dtype=places.dtype)
     hit = tf.equal(tf.expand_dims(places, -1), positions)
-    on, off = (tf.cast(tf.constant(value), dtype) for value in (on_value, off_value))
-    value = tf.where(hit, on, off)
+    value = tf.where(hit, scalar(on_value, dtype), scalar(off_value, dtype))
     return make(indices.mesh, value, indices.shape + output_dim)
 
 

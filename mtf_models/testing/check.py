@@ -23,6 +23,7 @@ Function = Callable[..., Tensor | Sequence[Tensor]]
 Inputs = Mapping[str, tuple[ShapeLike, np.ndarray]]
 Arrays = list[np.ndarray]
 Reference = Callable[..., np.ndarray | Sequence[np.ndarray]]
+Placements = Callable[[list[ShapeLike]], Sequence[Placement]]
 GradientReference = Callable[..., Mapping[str, np.ndarray]]
 
 _STEP = 1e-5
@@ -49,7 +50,7 @@ def check_op(
     inputs: Inputs,
     reference: Reference | None = None,
     *,
-    placements: Sequence[Placement] | None = None,
+    placements: Sequence[Placement] | Placements | None = None,
     differentiate: Sequence[str] | None = None,
     gradient_reference: GradientReference | None = None,
     modes: Sequence[str] = ("eager", "compiled"),
@@ -65,8 +66,8 @@ def check_op(
         inputs: for each name a named shape and an array; float64 is rounded to float32 first.
         reference: takes the arrays, floating ones as float64, and returns arrays whose axes are in
             the order of the results. By default `function` on one device.
-        placements: where to run. By default those that cover the dimensions of the inputs and
-            results (`covering`).
+        placements: where to run, or a function that chooses from the shapes of the inputs and
+            results: `covering`, which is the default, `most_split` or `all_admissible`.
         differentiate: the inputs to differentiate by; by default those of a floating dtype. Empty
             if the function has no gradient. Without floating results there are no gradients.
         gradient_reference: takes a list of the cotangents of the floating results and the arrays,
@@ -83,8 +84,9 @@ def check_op(
     if differentiate is None:
         differentiate = [name for name, array in arrays.items() if array.dtype.kind == "f"]
     expected = run_op(function, inputs, ONE_DEVICE, differentiate=differentiate)
-    if placements is None:
-        placements = covering([*(shape for shape, _ in inputs.values()), *expected.shapes])
+    if placements is None or callable(placements):
+        choose = placements or covering
+        placements = choose([*(shape for shape, _ in inputs.values()), *expected.shapes])
     if reference is not None:
         slopes = gradient_reference or _finite_differences(reference, list(arrays), differentiate)
         values, derivatives = _exactly(reference, slopes if differentiate else None, arrays)

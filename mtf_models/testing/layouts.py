@@ -63,7 +63,9 @@ def every(shapes: Iterable[ShapeLike], mesh: str) -> Iterator[Placement]:
             yield Placement(mesh, layout)
 
 
-def covering(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> list[Placement]:
+def covering(
+    shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES, pairs: bool = True
+) -> list[Placement]:
     """One device, and few placements that split the dimensions of tensors in every way.
 
     On each mesh each dimension is split over each axis in some placement, and any two dimensions
@@ -72,21 +74,39 @@ def covering(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> lis
     Args:
         shapes: of all tensors that are to be laid out, results included.
         meshes: their axes and sizes, as text.
+        pairs: False leaves the pairs to chance, which takes fewer placements.
     """
     known = [Shape(shape) for shape in shapes]
     chosen = [ONE_DEVICE]
     for mesh in meshes:
         candidates = [p for p in every(known, mesh) if admissible(p, known)]
-        wanted = set().union(*map(_facets, candidates))
+        wanted = set().union(*(_facets(p, pairs) for p in candidates))
         while wanted:
-            best = max(candidates, key=lambda p: len(_facets(p) & wanted))
+            best = max(candidates, key=lambda p: (len(_facets(p, pairs) & wanted), len(p.layout)))
             chosen.append(best)
-            wanted -= _facets(best)
+            wanted -= _facets(best, pairs)
     return chosen
 
 
-def _facets(placement: Placement) -> set[tuple[object, ...]]:
+def most_split(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> list[Placement]:
+    """One device, and on each mesh the placement that splits the most dimensions at once."""
+    known = [Shape(shape) for shape in shapes]
+    chosen = [ONE_DEVICE]
+    for mesh in meshes:
+        fitting = [p for p in every(known, mesh) if admissible(p, known)]
+        chosen += [max(fitting, key=lambda p: len(LayoutRules(p.layout).pairs))] if fitting else []
+    return chosen
+
+
+def all_admissible(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> list[Placement]:
+    """One device, and every placement on the meshes that the tensors can be laid out in."""
+    known = [Shape(shape) for shape in shapes]
+    found = [p for mesh in meshes for p in every(known, mesh) if admissible(p, known)]
+    return [ONE_DEVICE, *found]
+
+
+def _facets(placement: Placement, with_pairs: bool) -> set[tuple[object, ...]]:
     """What a placement covers: dimensions on axes, and pairs of split dimensions."""
     pairs = LayoutRules(placement.layout).pairs
     together = {(a, b, x == y) for (a, x), (b, y) in itertools.combinations(pairs, 2)}
-    return {*pairs, *together}
+    return {*pairs, *together} if with_pairs else set(pairs)

@@ -8,6 +8,7 @@ import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, configurable
 from mtf_models.errors import ConfigError
 from mtf_models.layers.clipping import clip_activation_gradient
+from mtf_models.layers.noise import annealed_dropout
 from mtf_models.layers.normalization import layer_norm, rms_norm, scale_norm
 from mtf_models.mesh import Shape, Tensor
 from mtf_models.mesh.initializers import constant
@@ -142,11 +143,10 @@ def sublayer_annealed_dropout(
             f"{start_step} and end_step = {end_step}; the rate must be from 0 and below 1, and the "
             "end after the start."
         )
-    done = (mtf.to_float(context.step) - float(start_step)) / float(end_step - start_step)
-    rate = init_dropout_rate * (1.0 - mtf.minimum(mtf.maximum(done, 0.0), 1.0))
-    draws = mtf.random_uniform(x.mesh, x.shape - context.length_dim)
-    kept = mtf.to_float(mtf.greater_equal(draws, rate)) / (1.0 - rate)
-    return mtf.multiply(x, mtf.cast(kept, x.dtype), output_shape=x.shape)
+    noise_shape = x.shape - context.length_dim
+    return annealed_dropout(
+        x, True, start_step, end_step, init_dropout_rate, context.step, noise_shape
+    )
 
 
 @configurable(module=_MODULE)

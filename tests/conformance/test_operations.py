@@ -1,10 +1,29 @@
-"""Every operation on one device and on layouts that cover its dimensions: NumPy's numbers."""
+"""What is promised of every operation of the table, one test for each promise.
 
+By default an operation runs on layouts that split each dimension over each axis, compiled on the
+one that splits most; the tests marked slow run it on every layout there is.
+"""
+
+import functools
+
+import numpy as np
 import pytest
+import tensorflow as tf
 
+import mtf_models as mtf
 from mtf_models import mesh as language
-from mtf_models.testing import check_op
+from mtf_models.testing import (
+    MESHES,
+    ONE_DEVICE,
+    all_admissible,
+    check_op,
+    covering,
+    most_split,
+    run_op,
+)
 from operation_cases import CASES
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 # What computes nothing, and what is random (tests/mesh/test_random.py).
 NOT_IN_THE_TABLE = {
@@ -15,9 +34,79 @@ NOT_IN_THE_TABLE = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_operation_equals_numpy_on_every_layout(case):
-    check_op(case.function, case.inputs, case.reference, **case.options)
+def check(case, modes, placements):
+    options = {"placements": placements, **case.options}
+    check_op(case.function, case.inputs, case.reference, modes=modes, **options)
+
+
+every_dimension = functools.partial(covering, pairs=False)
+
+
+@each_case
+def test_eager_values_and_gradients_equal_the_reference_on_layouts_that_cover(case):
+    check(case, ["eager"], most_split if case.is_costly else every_dimension)
+
+
+@each_case
+def test_compiled_values_and_gradients_equal_the_reference_on_the_most_split_layout(case):
+    check(case, ["compiled"], functools.partial(most_split, meshes=MESHES[-1:]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+@each_case
+def test_values_and_gradients_equal_the_reference_on_every_layout(case, mode):
+    options = {**case.options, "placements": all_admissible}
+    check_op(case.function, case.inputs, case.reference, modes=[mode], **options)
+
+
+@each_case
+def test_an_abstract_pass_knows_the_shapes_and_dtypes(case):
+    found = run_op(case.function, case.inputs, ONE_DEVICE)
+    mesh = mtf.Mesh("all:8", "b:all").abstract()
+    with tf.Graph().as_default():
+        tensors = [
+            mtf.import_tf_tensor(mesh, single(array), shape)
+            for shape, array in case.inputs.values()
+        ]
+        results = case.function(*tensors)
+    results = list(results) if isinstance(results, list | tuple) else [results]
+    assert [x.shape for x in results] == found.shapes
+    assert [x.dtype.as_numpy_dtype for x in results] == [v.dtype for v in found.values]
+    assert mesh.engine.faults == []
+
+
+BFLOAT16 = 2.0**-8
+"""The relative distance of neighbours."""
+
+
+@each_case
+def test_bfloat16_values_are_near_the_reference(case):
+    floating = {n for n, (_, array) in case.inputs.items() if array.dtype.kind == "f"}
+    if not floating or case.float32_only:
+        pytest.skip("no floating input, or float32 is part of what it does")
+    narrow = {
+        name: (shape, tf.cast(array, tf.bfloat16).numpy() if name in floating else array)
+        for name, (shape, array) in case.inputs.items()
+    }
+    rounded = [a.astype(np.float64) if n in floating else a for n, (_, a) in narrow.items()]
+    expected = case.reference(*rounded)
+    expected = list(expected) if isinstance(expected, list | tuple) else [expected]
+    found = run_op(case.function, narrow, ONE_DEVICE)
+    for value, right in zip(found.values, expected, strict=True):
+        tolerance = case.bfloat16_steps * BFLOAT16
+        scale = max(1.0, float(np.abs(right).max()))
+        value = (
+            value.astype(np.float64)
+            if value.dtype.kind == "V" or right.dtype.kind == "f"
+            else value
+        )
+        np.testing.assert_allclose(value, right, rtol=tolerance, atol=tolerance * scale)
+
+
+def single(array):
+    array = np.asarray(array)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
 def test_every_operation_is_in_the_table():

@@ -56,7 +56,7 @@ def test_state_of_other_dimensions_is_refused():
         return [mtf.rename_dimension(x, "a", "c")]
 
     for compiled in (False, True):
-        with pytest.raises(ShapeError, match="c=8, b=8.*a=8, b=8"):
+        with pytest.raises(ShapeError, match="a=8, b=8.*c=8, b=8"):
             run_op(
                 lambda x: mtf.while_loop(lambda x: mtf.reduce_sum(x) < 1e9, body, [x]),
                 {"x": ("a:8,b:8", TABLE)},

@@ -22,6 +22,9 @@ class Case(NamedTuple):
     inputs: dict
     reference: Callable
     options: dict = {}
+    float32_only: bool = False
+    bfloat16_steps: int = 4
+    is_costly: bool = False
 
 
 def normal(*dims, scale=1.0):

@@ -40,4 +40,22 @@ CASES = [
         lambda x, n: [np.cos(np.cos(np.cos(x))), np.int32(5)],
         {"differentiate": []},
     ),
+    Case(
+        "while_loop",
+        lambda x, n: mtf.while_loop(
+            lambda x, n: n < 4,
+            lambda x, n: [x * 0.5, n + 1, x * mtf.cast(n, x.dtype), mtf.reduce_sum(x)],
+            [x, n],
+            num_loop_vars=1,
+            has_accumulators=True,
+        ),
+        {"x": normal(A, B), "n": ([], np.int32(0))},
+        lambda x, n: [
+            x / 16,
+            np.int32(4),
+            sum(x * 0.5**i * i for i in range(4)),
+            sum(x.sum() * 0.5**i for i in range(4)),
+        ],
+        {"differentiate": []},
+    ),
 ]

@@ -1,7 +1,6 @@
 """Making tensors, and the shapes that they take."""
 
 import numpy as np
-import tensorflow as tf
 
 import mtf_models as mtf
 from operation_cases.case import (
@@ -14,18 +13,29 @@ from operation_cases.case import (
 )
 
 CASES = [
-    case("constant", lambda x: x * mtf.constant(x.mesh, 3, x.shape), lambda x: 3 * x, x=normal(A)),
-    case("zeros", lambda x: x + mtf.zeros(x.mesh, [A, B]), lambda x: x, x=normal(A, B)),
-    case("ones", lambda x: x + mtf.ones(x.mesh, "b:16"), lambda x: x + 1, x=normal(A, B)),
+    case(
+        "constant",
+        lambda x: x * mtf.constant(x.mesh, 3, x.shape, x.dtype),
+        lambda x: 3 * x,
+        x=normal(A),
+    ),
+    case("zeros", lambda x: x + mtf.zeros(x.mesh, [A, B], x.dtype), lambda x: x, x=normal(A, B)),
+    case("ones", lambda x: x + mtf.ones(x.mesh, "b:16", x.dtype), lambda x: x + 1, x=normal(A, B)),
     case(
         "mtf_range",
-        lambda x: x * mtf.mtf_range(x.mesh, B, tf.float32),
+        lambda x: x * mtf.mtf_range(x.mesh, B, x.dtype),
         lambda x: x * np.arange(16),
         x=normal(A, B),
     ),
     case(
+        "range",
+        lambda x: x * mtf.range(x.mesh, A, x.dtype),
+        lambda x: x * np.arange(8),
+        x=normal(A),
+    ),
+    case(
         "import_tf_tensor",
-        lambda x: x * mtf.import_tf_tensor(x.mesh, np.arange(16, dtype=np.float32), [B]),
+        lambda x: x * mtf.import_tf_tensor(x.mesh, np.arange(16), [B], x.dtype),
         lambda x: x * np.arange(16),
         x=normal(A, B),
     ),

@@ -1,0 +1,36 @@
+"""The cases of what models are made of: attention, positions, decoding, micro-batches."""
+
+from mtf_models.layers import attention
+from mtf_models.mesh import Dimension
+from mtf_models.transformer import positions
+from original_cases.language import dim
+
+
+def attend(q, k, v, **options):
+    return attention.attention(
+        q, k, v, dim(k, "memory_length"), dim(q, "d_k"), dim(v, "d_v"), **options
+    )
+
+
+def buckets(r):
+    return {
+        "bi32": positions.relative_position_bucket(r, True),
+        "uni32": positions.relative_position_bucket(r, False),
+        "bi16": positions.relative_position_bucket(r, True, 16),
+        "uni16": positions.relative_position_bucket(r, False, 16),
+        "bi8_20": positions.relative_position_bucket(r, True, 8, 20),
+        "uni8_20": positions.relative_position_bucket(r, False, 8, 20),
+    }
+
+
+def sinusoids(x):
+    length, width = Dimension("max_length", 10), Dimension("d_model", 8)
+    return {"y": positions.sinusoid_positions(x.mesh, length, width)}
+
+
+FUNCTIONS = {
+    "attention": lambda q, k, v, x: {"y": attend(q, k, v, bias=x)},
+    "attention_grad": lambda q, k, v: {"y": attend(q, k, v, extra_logit=0.0)},
+    "relative_position_bucket": buckets,
+    "sinusoid_positions": sinusoids,
+}
