@@ -36,8 +36,7 @@ def masked_local_attention_1d(
         heads: attention heads.
         is_training: whether to drop attention weights.
         window_size: how many positions before its block each one may see.
-        length_per_split: what a block divides, by default the whole length. On a mesh that splits
-            the length it must be that of a part, or less.
+        length_per_split: what a block divides, by default the length; that of a part of a mesh.
         return_kv: a list to which the keys and values are added, [batch, length, heads, kv].
         params: projections to use in place of the variable `<name>/qkvo`.
         dropout: the part of the attention weights that is dropped in training.
