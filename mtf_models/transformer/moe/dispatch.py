@@ -57,13 +57,20 @@ class Dispatch:
 
         Renaming is re-laying: where a split goes from groups to experts this is an all-to-all.
         """
-        here = [self.experts if d == self.router_experts else d for d in shape]
         mesh = self.routes.slots.mesh
-        clash = clashing(Shape(here), tensor_layout(Shape(here), mesh.rules, mesh.axes))
-        if self.experts not in clash:
-            return Shape(here)
-        others = [d for d in clash if d in self.outer]
-        return Shape([Dimension(f"{d.name}_unsplit", d.size) if d in others else d for d in here])
+
+        def unsplit(dim: Dimension) -> bool:
+            both = Shape([self.experts, dim])
+            return bool(clashing(both, tensor_layout(both, mesh.rules, mesh.axes)))
+
+        return Shape(
+            self.experts
+            if d == self.router_experts
+            else Dimension(f"{d.name}_unsplit", d.size)
+            if d in self.outer and unsplit(d)
+            else d
+            for d in shape
+        )
 
     def _to_slots(self, tokens: Tensor) -> Tensor:
         return mtf.gather(tokens, self._tokens, self.group)

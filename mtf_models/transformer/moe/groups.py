@@ -74,8 +74,8 @@ class Groups:
             mesh.refuse_split(
                 f"{owner}: {count} tokens make {number} groups of {count // number} "
                 f"(group_size = {group_size}), which do not divide over the {parts} parts that "
-                f"{first.name} is split into. Set group_size to {max(1, count // parts)} or less, "
-                "or groups_follow_mesh = True to have as many groups as the mesh needs.",
+                f"{first.name} is split into. Set group_size to {max(1, count // parts)}, or "
+                "groups_follow_mesh = True to have as many groups as the mesh needs.",
             )
             whole = True
         name = f"{first.name}_unsplit" if whole and parts > 1 else first.name

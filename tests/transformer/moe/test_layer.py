@@ -1,0 +1,355 @@
+"""The mixture of experts as a layer: what is kept and dropped, losses, layouts, bad options."""
+
+import dataclasses
+
+import numpy as np
+import plain_routing as plain
+import pytest
+import tensorflow as tf
+
+import mtf_models as mtf
+from mtf_models.errors import ConfigError, LayoutError
+from mtf_models.testing import ONE_DEVICE, Placement, check_op
+from mtf_models.transformer.context import Context
+from mtf_models.transformer.moe.groups import number_of_groups
+from mtf_models.transformer.moe.layer import MoE1D
+
+D_MODEL = mtf.Dimension("d_model", 8)
+RNG = np.random.default_rng(1)
+
+
+def context(x, mode="eval", real=None, **kwargs):
+    length = x.shape.get_dim_by_name("length")
+    return Context(
+        mesh=x.mesh,
+        mode=mode,
+        variable_dtype=kwargs.pop("dtype", mtf.VariableDType()),
+        length_dim=length,
+        memory_length_dim=mtf.Dimension("memory_length", length.size),
+        d_model=x.shape.dims[-1],
+        position=mtf.mtf_range(x.mesh, length),
+        autoregressive=False,
+        sequence_id=real,
+        **kwargs,
+    )
+
+
+def tables(experts, hidden=16, gated=False, width=8):
+    """Weights by name and shape."""
+    wi = ["wi_0/kernel", "wi_1/kernel"] if gated else ["wi/kernel"]
+    shapes = {n: f"experts:{experts} d_model:{width} expert_hidden:{hidden}" for n in wi}
+    shapes["wo/kernel"] = f"experts:{experts} expert_hidden:{hidden} d_model:{width}"
+    return {n: (s, RNG.normal(size=mtf.Shape(s).to_integer_list)) for n, s in shapes.items()}
+
+
+def call(layer, x, weights, mode="eval", real=None, mesh=None, **kwargs):
+    """The output, and the context with losses and reports, of arrays."""
+    mesh = mesh or mtf.Mesh()
+    batch, length, width = x.shape
+    named = mtf.import_tf_tensor(
+        mesh, np.float32(x), f"batch:{batch} length:{length} d_model:{width}"
+    )
+    if real is not None:
+        real = mtf.import_tf_tensor(mesh, np.int32(real), f"batch:{batch} length:{length}")
+    values = {
+        n: mtf.import_tf_tensor(mesh, np.float32(a), s).value for n, (s, a) in weights.items()
+    }
+    inner = context(named, mode, real, **kwargs)
+    with mtf.VariableStore(mesh).serving(values), mtf.random_stream(mtf.RandomStream((0, 1))):
+        y = layer.call(inner, named)
+    return y.numpy(), inner
+
+
+def routed(layer, x, gating, experts, **kwargs):
+    weights = tables(experts, width=x.shape[-1])
+    name = f"{layer.moe_gating}_gating/kernel"
+    weights[name] = (f"d_model:{x.shape[-1]} expert_unsplit:{experts}", gating)
+    return call(layer, x, weights, **kwargs)
+
+
+def one_expert(experts, width=8):
+    """A router that sends whatever has a positive first feature to expert 0, with weight 1."""
+    gating = np.zeros((width, experts))
+    gating[0, 0] = 1e3
+    return gating
+
+
+def positive(*sizes):
+    x = RNG.normal(size=sizes)
+    x[..., 0] = 1.0
+    return x
+
+
+def by_capacity(**kwargs):
+    return MoE1D(moe_gating="switch", min_expert_capacity=1, capacity_rounding="up", **kwargs)
+
+
+def test_an_expert_that_is_full_drops_the_later_tokens():
+    layer = by_capacity(num_experts=4, capacity_factor_eval=1.0, hidden_size=16)
+    y, found = routed(layer, positive(1, 5, 8), one_expert(4), 4)
+    assert layer.capacity(5, training=False) == 2
+    assert (np.abs(y[0, :2]).max(-1) > 0).all() and (y[0, 2:] == 0).all()
+    assert float(found.reports["dropped"]) == pytest.approx(0.6)
+
+
+def test_an_even_router_drops_nothing_at_factor_one():
+    layer = by_capacity(num_experts=4, capacity_factor_eval=1.0, hidden_size=16)
+    x = np.tile(np.eye(4, 8), (4, 1))[None]
+    y, found = routed(layer, x, np.eye(8, 4) * 1e3, 4)
+    assert layer.capacity(16, training=False) == 4
+    assert (np.abs(y).max(-1) > 0).all() and float(found.reports["dropped"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("group", "experts", "factor", "minimum", "down", "up"),
+    [
+        (1024, 16, 1.25, 4, 80, 80),
+        (1024, 16, 2.0, 4, 128, 128),
+        (512, 128, 1.25, 4, 5, 5),
+        (8, 16, 1.25, 4, 4, 4),
+        (20, 4, 1.5, 2, 7, 8),
+        (3, 8, 1.0, 1, 1, 1),
+        (3, 8, 1.0, 0, 1, 1),
+        (5, 4, 1.0, 1, 1, 2),
+        (10, 11, 1.1, 1, 1, 1),
+    ],
+)
+def test_capacity(group, experts, factor, minimum, down, up):
+    for rounding, slots in {"down": down, "up": up}.items():
+        layer = MoE1D(
+            num_experts=experts,
+            capacity_factor_train=factor,
+            min_expert_capacity=minimum,
+            capacity_rounding=rounding,
+        )
+        assert layer.capacity(group, training=True) == slots
+
+
+@pytest.mark.parametrize(
+    ("tokens", "size", "parts", "groups"),
+    [(4096, 1024, 1, 4), (4096, 1024, 8, 8), (3000, 1024, 1, 2), (512, 1024, 4, 4), (40, 16, 1, 2)],
+)
+def test_number_of_groups(tokens, size, parts, groups):
+    assert number_of_groups(tokens, size, parts) == groups
+
+
+def losses(x, gating, experts, real=None, **kwargs):
+    layer = by_capacity(
+        num_experts=experts, hidden_size=16, balance_over="tokens", z_loss=1.0, **kwargs
+    )
+    _, found = routed(layer, x, gating, experts, mode="train", real=real)
+    return float(found.losses["balance_loss"]), float(found.losses["z_loss"])
+
+
+def test_balance_and_z_loss_of_known_routers():
+    even = np.tile(np.eye(4, 8), (4, 1))[None]
+    uniform = np.eye(8, 4) * 1e-6
+    assert losses(even, uniform, 4, switch_policy_train="argmax")[0] == pytest.approx(0.01)
+    assert losses(positive(2, 8, 8), one_expert(4), 4)[0] == pytest.approx(0.04)
+    assert losses(even, np.zeros((8, 4)), 4)[1] == pytest.approx(np.log(4) ** 2)
+
+
+@pytest.mark.parametrize("gating", ["switch", "switch_max", "top_2", "top_n", "ntlb"])
+def test_padding_takes_no_slots_and_is_not_counted(gating):
+    x, router = RNG.normal(size=(1, 8, 8)), RNG.normal(size=(8, 4))
+    real = np.array([[1, 0, 1, 1, 0, 0, 1, 0]])
+    x *= real[..., None]
+    layer = MoE1D(
+        num_experts=4,
+        hidden_size=16,
+        moe_gating=gating,
+        balance_over="tokens",
+        z_loss=0.5,
+        second_policy_eval="all",
+        capacity_factor_eval=8.0,
+    )
+    weights = tables(4)
+    weights[f"{gating}_gating/kernel"] = ("d_model:8 expert_unsplit:4", router)
+    padded, with_padding = call(layer, x, weights, real=real)
+    alone, without = call(layer, x[:, real[0] > 0], weights)
+    np.testing.assert_allclose(padded[:, real[0] > 0], alone, rtol=1e-5, atol=1e-6)
+    assert (padded[:, real[0] == 0] == 0).all()
+    for name, loss in without.losses.items():
+        assert float(with_padding.losses[name]) == pytest.approx(float(loss), rel=1e-5)
+
+
+def feed_forward(x, gating, wi, wo):
+    """A Switch layer of 4 groups of 4 tokens and 2 slots, token by token."""
+    p = plain.softmax(x.reshape(4, 4, -1) @ gating)
+    y = np.zeros((4, 4, x.shape[-1]))
+    for group, tokens in enumerate(x.reshape(4, 4, -1)):
+        slots, weights = plain.switch(p[group], np.ones(4), 2)
+        for token in np.flatnonzero(slots[0] >= 0):
+            expert = slots[0, token] // 2
+            hidden = np.maximum(tokens[token] @ wi[expert], 0)
+            y[group, token] = weights[0, token] * (hidden @ wo[expert])
+    balance = np.mean([plain.balance(q, np.eye(4)[q.argmax(-1)], np.ones(4)) for q in p])
+    z = np.mean(np.square(np.log(np.exp(x.reshape(4, 4, -1) @ gating).sum(-1))))
+    return [y.reshape(x.shape), 0.01 * balance, 0.1 * z]
+
+
+LAYER = MoE1D(
+    num_experts=4,
+    hidden_size=8,
+    group_size=4,
+    moe_gating="switch",
+    capacity_factor_eval=2.0,
+    min_expert_capacity=1,
+    z_loss=0.1,
+)
+INPUTS = {
+    "x": ("batch:4 length:4 d_model:4", RNG.normal(size=(4, 4, 4))),
+    "gating": ("d_model:4 expert_unsplit:4", RNG.normal(size=(4, 4))),
+    "wi": ("experts:4 d_model:4 expert_hidden:8", RNG.normal(size=(4, 4, 8))),
+    "wo": ("experts:4 expert_hidden:8 d_model:4", RNG.normal(size=(4, 8, 4))),
+}
+
+
+def run_layer(x, gating, wi, wo):
+    values = {"switch_gating/kernel": gating, "wi/kernel": wi, "wo/kernel": wo}
+    inner = context(x)
+    with mtf.VariableStore(x.mesh).serving({n: v.value for n, v in values.items()}):
+        y = LAYER.call(inner, x)
+    return [y, *inner.losses.values()]
+
+
+@pytest.mark.parametrize(
+    "placement",
+    [
+        ONE_DEVICE,
+        Placement("batch:2", "batch:batch,experts:batch"),
+        Placement("batch:4", "batch:batch"),
+        Placement("model:4", "experts:model"),
+        Placement("batch:2;model:4", "batch:batch,experts:model"),
+        Placement("batch:4;model:2", "batch:batch,experts:batch,expert_hidden:model"),
+    ],
+    ids=str,
+)
+def test_the_layer_equals_plain_python_on_every_layout(placement):
+    check_op(run_layer, INPUTS, feed_forward, placements=[placement], modes=["compiled"], rtol=1e-3)
+
+
+def test_the_balance_loss_alone_reaches_the_router():
+    found = {}
+    for name, (shape, array) in INPUTS.items():
+        found[name] = mtf.import_tf_tensor(mtf.Mesh(), np.float32(array), shape)
+    with tf.GradientTape() as tape:
+        tape.watch([x.value for x in found.values()])
+        _, balance, _ = run_layer(*found.values())
+    by_router, by_wi = mtf.gradients(tape, balance, [found["gating"], found["wi"]])
+    assert np.abs(by_router.numpy()).max() > 1e-5 and np.abs(by_wi.numpy()).max() == 0
+
+
+def test_a_step_of_decoding_routes_all_rows_together_on_any_mesh():
+    x, weights = RNG.normal(size=(4, 1, 8)), tables(2)
+    weights["switch_gating/kernel"] = ("d_model:8 expert_unsplit:2", RNG.normal(size=(8, 2)))
+    layer = MoE1D(num_experts=2, hidden_size=16, moe_gating="switch", min_expert_capacity=1)
+    mesh = mtf.Mesh("batch:2", layout="batch:batch,experts:batch")
+    alone, _ = call(layer, x, weights, mode="incremental")
+    split, found = call(layer, x, weights, mode="incremental", mesh=mesh)
+    np.testing.assert_allclose(split, alone, rtol=1e-5, atol=1e-6)
+    assert found.losses == {}
+
+
+def test_gated_experts():
+    weights = tables(2, gated=True)
+    layer = MoE1D(
+        num_experts=2,
+        hidden_size=16,
+        activation=["gelu", "linear"],
+        moe_gating="switch",
+        capacity_factor_eval=4.0,
+    )
+    weights["switch_gating/kernel"] = ("d_model:8 expert_unsplit:2", one_expert(2))
+    x = positive(1, 3, 8)
+    y, _ = call(layer, x, weights)
+    w = {n: a[0] for n, (_, a) in weights.items() if "gating" not in n}
+    gate = tf.nn.gelu(x[0] @ w["wi_0/kernel"], approximate=True).numpy()
+    right = gate * (x[0] @ w["wi_1/kernel"]) @ w["wo/kernel"]
+    np.testing.assert_allclose(y[0], right, rtol=1e-4, atol=1e-4)
+
+
+def test_bfloat16_is_near_float32_and_routes_alike():
+    weights = {n: (s, np.float32(tf.cast(a, tf.bfloat16))) for n, (s, a) in tables(4).items()}
+    router = RNG.normal(size=(8, 4))
+    weights["top_2_gating/kernel"] = ("d_model:8 expert_unsplit:4", router)
+    layer = MoE1D(num_experts=4, hidden_size=16, second_policy_eval="all")
+    x = np.float32(tf.cast(RNG.normal(size=(2, 8, 8)), tf.bfloat16))
+    exact, by_float = call(layer, x, weights)
+    narrow = mtf.VariableDType(activation=tf.bfloat16)
+    mesh = mtf.Mesh()
+    named = mtf.import_tf_tensor(mesh, x, "batch:2 length:8 d_model:8", tf.bfloat16)
+    values = {n: tf.cast(a, tf.float32) for n, (_, a) in weights.items()}
+    inner = context(named, dtype=narrow)
+    with mtf.VariableStore(mesh).serving(values):
+        y = layer.call(inner, named)
+    assert y.dtype == tf.bfloat16
+    error = np.abs(np.float32(y.numpy()) - exact).max()
+    assert error < 0.02 * np.abs(exact).max()
+    for name, loss in by_float.losses.items():  # The router is in float32 either way.
+        assert float(inner.losses[name]) == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_jitter_and_dropout_are_for_training_only():
+    layer = by_capacity(num_experts=4, hidden_size=16, switch_jitter=0.5, capacity_factor_train=2.0)
+    x, router = RNG.normal(size=(1, 16, 8)), RNG.normal(size=(8, 4))
+    state = RNG.bit_generator.state
+
+    def output(layer, mode):
+        RNG.bit_generator.state = state
+        return routed(layer, x, router, 4, mode=mode)[0]
+
+    still = dataclasses.replace(layer, switch_policy_train="argmax")
+    np.testing.assert_array_equal(output(layer, "eval"), output(still, "eval"))
+    assert np.abs(output(layer, "train") - output(still, "train")).max() > 1e-3
+    dropping = dataclasses.replace(still, switch_policy_train="input_dropout", switch_dropout=0.5)
+    assert np.abs(output(dropping, "train") - output(still, "train")).max() > 1e-3
+    experts_drop = dataclasses.replace(still, dropout_rate=0.5)
+    assert np.abs(output(experts_drop, "train") - output(still, "train")).max() > 1e-3
+    np.testing.assert_array_equal(output(experts_drop, "eval"), output(still, "eval"))
+
+
+def test_micro_batches_share_the_losses():
+    x = RNG.normal(size=(2, 8, 8))
+    layer = by_capacity(num_experts=4, hidden_size=16)
+    _, whole = routed(layer, x, np.eye(8, 4), 4)
+    _, part = routed(layer, x, np.eye(8, 4), 4, num_microbatches=4)
+    for name, loss in whole.losses.items():
+        assert float(part.losses[name]) == pytest.approx(float(loss) / 4)
+
+
+def test_all_options_that_cannot_be_are_named():
+    with pytest.raises(ConfigError) as error:
+        MoE1D(
+            moe_gating="swich",
+            switch_policy_train="jitter",
+            second_policy_eval="most",
+            num_experts=0,
+            capacity_factor_train=0.0,
+            capacity_rounding="nearest",
+        )
+    text = str(error.value)
+    assert "MoE1D has" in text and "did you mean switch" in text
+    for part in ("switch_policy_train", "second_policy_eval", "num_experts = 0"):
+        assert part in text
+    assert "capacity_factor_train = 0.0" in text and "capacity_rounding" in text
+
+
+def test_attention_of_experts_is_another_layer():
+    with pytest.raises(ConfigError, match="ExpertsSelfAttention"):
+        MoE1D(use_experts_attention=True)
+
+
+def test_the_old_name_of_switch():
+    assert MoE1D(moe_gating="rand_1").moe_gating == "switch"
+
+
+def test_groups_that_do_not_divide_over_the_mesh_are_refused():
+    x = RNG.normal(size=(4, 4, 8))
+    layer = by_capacity(num_experts=4, hidden_size=16)
+    mesh = mtf.Mesh("batch:4", layout="batch:batch")
+    with pytest.raises(LayoutError, match=r"1 groups of 16 \(group_size = 1024\).* to 4"):
+        routed(layer, x, np.eye(8, 4), 4, mesh=mesh)
+    following = dataclasses.replace(layer, groups_follow_mesh=True)
+    y, _ = routed(following, x, np.eye(8, 4), 4, mesh=mesh)
+    assert y.shape == x.shape
