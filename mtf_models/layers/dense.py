@@ -99,6 +99,7 @@ def dense_product(
     expert_dims: Sequence[Dimension] = (),
     use_bias: bool = False,
     variable_dtype: VariableDType | None = None,
+    kernel_initializer: Initializer | None = None,
     name: str = "dense_product",
 ) -> Tensor:
     """The product of activated dense maps: with two, a gated linear unit (Shazeer 2020).
@@ -112,6 +113,7 @@ def dense_product(
         expert_dims: as for `dense`.
         use_bias: as for `dense`.
         variable_dtype: as for `dense`.
+        kernel_initializer: as for `dense`, of each kernel.
         name: the variable scope.
     """
     single = isinstance(activation, str) or callable(activation)
@@ -127,6 +129,7 @@ def dense_product(
             use_bias=use_bias,
             activation=activate,
             variable_dtype=variable_dtype,
+            kernel_initializer=kernel_initializer,
             name=part,
         )
         product = y if product is None else product * y

@@ -19,7 +19,11 @@ def register() -> None:
     import mtf_models.transformer.attention
     import mtf_models.transformer.bitransformer
     import mtf_models.transformer.feed_forward
+    import mtf_models.transformer.fixup
+    import mtf_models.transformer.general_bilinear
     import mtf_models.transformer.memory_layers
     import mtf_models.transformer.moe.layer
+    import mtf_models.transformer.parallel
     import mtf_models.transformer.student_teacher
+    import mtf_models.transformer.talking_heads
     import mtf_models.transformer.universal.stack  # noqa: F401

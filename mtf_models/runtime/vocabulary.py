@@ -12,6 +12,8 @@ from mtf_models.runtime.settings import RunSettings
 from mtf_models.runtime.tasks import DEFAULT_VOCAB_SIZE
 
 _DIVISOR = 128
+_TABLES = ("/embedding", "/embedding1", "/embedding_embedding_weights")
+"""How the tables of vocabulary embeddings end, of `VocabEmbedding` and others."""
 _SENTINELS = 100
 """How many ids T5's tokenizers have beyond their pieces."""
 
@@ -80,11 +82,17 @@ def _table_sizes(reader: Source | None) -> tuple[int, int] | None:
     """The rows of a checkpoint's tables, padding included."""
     if reader is None:
         return None
-    shapes = {name: reader.shape(name) for name in reader.names}
-    embeddings = {n: s[-2] for n, s in shapes.items() if n.endswith("/embedding")}
+    outside_layers = [n for n in reader.names if not {"block_", "layer_"} & _prefixes(n)]
+    shapes = {name: reader.shape(name) for name in outside_layers}
+    embeddings = {n: s[-2] for n, s in shapes.items() if n.endswith(_TABLES)}
     logits = {n: s[-1] for n, s in shapes.items() if n.endswith("/logits/kernel")}
     if not embeddings:
         return None
     inputs = embeddings.get("encoder/embedding", next(iter(embeddings.values())))
     outputs = embeddings.get("decoder/embedding", inputs)
     return inputs, next(iter(logits.values()), outputs)
+
+
+def _prefixes(name: str) -> set[str]:
+    """What the parts of a variable's name begin with, as far as numbered parts do."""
+    return {part[:6] for part in name.split("/")}

@@ -20,7 +20,7 @@ from mtf_models.transformer.relative_attention import (
     contextual_bias,
     learned_bias,
     plus,
-    position_bucket,
+    self_attention_bias,
     shared_scope,
 )
 from mtf_models.transformer.rotary import rotated
@@ -122,17 +122,20 @@ class SelfAttention(TransformerLayer):
 
     def projections(self, context: Context) -> AttentionProjections:
         """The maps from d_model to heads and back."""
-        return AttentionProjections(
-            mesh=context.mesh,
-            d_model=context.d_model,
-            key_dim=Dimension("d_kv", self.key_value_size),
-            num_heads=self.num_heads,
-            num_memory_heads=self.num_memory_heads,
-            variable_dtype=context.variable_dtype,
-            shared_kv=self.shared_kv,
-            combine_dims=self.combine_dims,
-            fold_scaling=self.fold_scaling_into_initializer,
-        )
+        return AttentionProjections(**self._projection_options(context))
+
+    def _projection_options(self, context: Context) -> dict[str, Any]:
+        return {
+            "mesh": context.mesh,
+            "d_model": context.d_model,
+            "key_dim": Dimension("d_kv", self.key_value_size),
+            "num_heads": self.num_heads,
+            "num_memory_heads": self.num_memory_heads,
+            "variable_dtype": context.variable_dtype,
+            "shared_kv": self.shared_kv,
+            "combine_dims": self.combine_dims,
+            "fold_scaling": self.fold_scaling_into_initializer,
+        }
 
     def _output(self, context: Context, maps: AttentionProjections, y: Tensor) -> Tensor:
         return maps.output(y, keep_heads=self.keep_query_heads_dims)
@@ -146,26 +149,16 @@ class SelfAttention(TransformerLayer):
             q: the queries.
         """
         kind, heads = self.relative_attention_type, maps.query_heads_dims
+        if kind in (None, *LEARNED):
+            return self_attention_bias(self, context, heads)
         mask = context.once("visibility", lambda: visibility_bias(context))
-        if kind in (None, "rotary"):
+        if kind == "rotary":
             return mask
         if kind == "contextual":
             number = self.relative_attention_num_buckets
             return plus(contextual_bias(context, q, heads, maps.key_dim, number), mask)
-        if kind == "alibi":
-            alibi = ("alibi", tuple(heads))
-            return context.once(alibi, lambda: plus(alibi_bias(context, heads), mask))
-        name = shared_scope(context, kind, "relative_attention_bias", heads)
-        number = self.relative_attention_num_buckets
-        return context.once(
-            name,
-            lambda: plus(
-                learned_bias(
-                    context, name, heads, number, lambda: position_bucket(context, number)
-                ),
-                mask,
-            ),
-        )
+        alibi = ("alibi", tuple(heads))
+        return context.once(alibi, lambda: plus(alibi_bias(context, heads), mask))
 
 
 @configurable(module=_MODULE)

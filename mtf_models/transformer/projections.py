@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
-from mtf_models.mesh.initializers import random_normal
+from mtf_models.mesh.initializers import Initializer, random_normal
 
 
 @dataclass(frozen=True)
@@ -88,5 +88,13 @@ class AttentionProjections:
         stored = [mtf.combined_dimension(inner)] if self.combine_dims else inner
         outer = [self.d_model]
         shape = Shape(outer + stored if d_model_first else stored + outer)
-        w = mtf.get_variable(self.mesh, name, shape, self.variable_dtype, random_normal(stddev))
+        initializer = self._initializer(name, stddev, inner)
+        w = mtf.get_variable(self.mesh, self._name(name), shape, self.variable_dtype, initializer)
         return mtf.reshape(w, Shape(outer + inner if d_model_first else inner + outer))
+
+    def _initializer(self, name: str, stddev: float, inner: list[Dimension]) -> Initializer:
+        """Of the variable `name`, whose dimensions are d_model and `inner`."""
+        return random_normal(stddev)
+
+    def _name(self, name: str) -> str:
+        return name

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import mtf_models.mesh as mtf
 from mtf_models.layers.dense import dense
 from mtf_models.mesh import Dimension, Shape, Tensor, scopes
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.positions import relative_position_bucket
+from mtf_models.transformer.visibility import visibility_bias
 
 LEARNED = ("bias", "bias_shared")
 """A learned bias for each bucket of distances and head: of each layer, or of a whole stack."""
@@ -104,3 +106,24 @@ def contextual_bias(
     length = context.length_dim
     shape = by_bucket.shape - buckets - length + [length, context.memory_length_dim]
     return mtf.to_float(mtf.einsum([by_bucket, hot], shape))
+
+
+def self_attention_bias(layer: Any, context: Context, heads: Sequence[Dimension]) -> Tensor | None:
+    """Masks of self-attention, with a learned bias if the layer asks for one.
+
+    Args:
+        layer: says with its relative_attention_type and relative_attention_num_buckets.
+        context: of the queries.
+        heads: of the logits.
+    """
+    kind, number = layer.relative_attention_type, layer.relative_attention_num_buckets
+    mask = context.once("visibility", lambda: visibility_bias(context))
+    if kind is None:
+        return mask
+    name = shared_scope(context, kind, "relative_attention_bias", heads)
+
+    def compute() -> Tensor:
+        bias = learned_bias(context, name, heads, number, lambda: position_bucket(context, number))
+        return plus(bias, mask)
+
+    return context.once(name, compute)
