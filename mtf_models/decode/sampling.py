@@ -1,119 +1,160 @@
-"""One token after another, in a single loop with caches."""
+"""One id after another: the most likely one, or one that is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import mtf_models.mesh as mtf
+from mtf_models.decode import filters, rows
+from mtf_models.decode.loop import advance_while
+from mtf_models.decode.options import DecodeOptions
+from mtf_models.decode.prompts import Prompts
+from mtf_models.decode.result import DecodeResult
+from mtf_models.decode.step import Caches, Step
 from mtf_models.mesh import Dimension, Tensor
 
-EOS = 1
 
-Caches = dict[str, Tensor]
-StepFunction = Callable[[Tensor, Tensor, Caches], tuple[Tensor, Caches]]
-"""Takes the previous ids [batch], the position (int32 scalar) and the caches, which are empty at
-position 0; returns log-probabilities [batch, vocab], -inf for ids that are not wanted, and the
-caches, always the same names and shapes."""
-
-
-@dataclass(frozen=True)
-class _State:
-    """Of the loop.
+class _State(NamedTuple):
+    """Of the loop; rows are those of the batch, each as often as sequences are drawn for it.
 
     Attributes:
-        step: int32 scalar, the position to decode next.
+        position: int32 scalar, to decode next.
         ids: [batch, length].
-        scores: [batch] float32.
-        finished: [batch] int32, 1 after the end of sequence.
-        caches: of the step function.
+        log_probabilities: [batch] float32.
+        finished: [batch] int32, 1 after the end of a sequence.
+        caches: of the step.
     """
 
-    step: Tensor
+    position: Tensor
     ids: Tensor
-    scores: Tensor
+    log_probabilities: Tensor
     finished: Tensor
     caches: Caches
 
-    def as_list(self) -> list[Tensor]:
-        names = sorted(self.caches)
-        return [self.step, self.ids, self.scores, self.finished, *(self.caches[n] for n in names)]
 
-    def replaced(self, tensors: list[Tensor]) -> _State:
-        return _State(*tensors[:4], dict(zip(sorted(self.caches), tensors[4:], strict=True)))
-
-
-def greedy_decode(
-    step_function: StepFunction, prompt: Tensor, vocab_dim: Dimension, eos_id: int = EOS
-) -> tuple[Tensor, Tensor]:
-    """Takes the most likely token at each position, until every row has ended.
+class SamplingLoop:
+    """Greedy decoding and sampling.
 
     Args:
-        step_function: gives the log-probabilities of one position.
-        prompt: [batch, length] int32; its ids are kept, and decoding goes on after the last one.
-        vocab_dim: of the log-probabilities.
-        eos_id: ends a row, when it is decoded and not prompted.
-
-    Returns:
-        ids [batch, length], zero after the end, and scores [batch], the log-probability of the
-        decoded ids with the end.
+        step: gives the log-probabilities of one position.
+        prompts: the rows.
+        vocab: of the log-probabilities.
+        options: how to choose.
+        uniforms: [batch, beam, length] float32, for each id to draw a number from 0 to below 1;
+            needed if options draw. The same numbers draw the same ids whatever else is decoded.
     """
-    return _GreedyLoop(step_function, prompt, vocab_dim, eos_id).run()
 
-
-class _GreedyLoop:
     def __init__(
-        self, step_function: StepFunction, prompt: Tensor, vocab_dim: Dimension, eos_id: int
+        self,
+        step: Step,
+        prompts: Prompts,
+        vocab: Dimension,
+        options: DecodeOptions,
+        uniforms: Tensor | None = None,
     ) -> None:
-        self.step_function = step_function
-        self.prompt = prompt
-        self.vocab_dim = vocab_dim
-        self.eos_id = eos_id
-        self.length = prompt.shape.get_dim_by_name("length")
-        self.batch = prompt.shape - self.length
-        self.positions = mtf.mtf_range(prompt.mesh, self.length)
-        given = mtf.to_int32(mtf.not_equal(prompt, 0))
-        self.prompt_length = mtf.reduce_sum(given, reduced_dim=self.length)
+        self.step = step
+        self.first_prompts = prompts
+        self.prompts = prompts.repeated(options.num_return)
+        self.vocab = vocab
+        self.options = options
+        self.uniforms = rows.merged(uniforms) if options.draws else None
 
-    def run(self) -> tuple[Tensor, Tensor]:
-        """Position 0 is computed before the loop, which shows what caches there are."""
-        mesh = self.prompt.mesh
-        start = mtf.constant(mesh, 0, dtype=self.positions.dtype)
-        finished = mtf.zeros(mesh, self.batch, self.positions.dtype)
-        first = self._advance(_State(start, self.prompt, mtf.zeros(mesh, self.batch), finished, {}))
-        final = mtf.while_loop(
-            lambda *tensors: self._goes_on(first.replaced(list(tensors))),
-            lambda *tensors: self._advance(first.replaced(list(tensors))).as_list(),
-            first.as_list(),
+    def run(self, first: Tensor, caches: Caches) -> DecodeResult:
+        """Decodes.
+
+        Args:
+            first: int32 scalar, the first position that is computed; what is before is given.
+            caches: of the position before it.
+        """
+        mesh, batch, count = self.prompts.mesh, self.prompts.batch, self.options.num_return
+        # The first step is outside the loop, which needs to know what caches there are, and takes
+        # each row once.
+        previous = self._previous(self.first_prompts, self.first_prompts.ids, first)
+        log_probabilities, caches = self.step(previous, first, caches)
+        self.step = self.step.repeated(count)
+        state = _State(
+            position=first,
+            ids=self.prompts.ids,
+            log_probabilities=mtf.zeros(mesh, batch),
+            finished=mtf.zeros(mesh, batch, first.dtype),
+            caches={name: rows.repeated(x, count) for name, x in caches.items()},
         )
-        last = first.replaced(final)
-        return last.ids, last.scores
+        state = self._taken(state, rows.repeated(log_probabilities, count), state.caches)
+        return self._result(advance_while(self._goes_on, self._advance, state))
 
     def _goes_on(self, state: _State) -> Tensor:
-        rows_left = mtf.reduce_sum(1 - state.finished)
-        return mtf.logical_and(mtf.less(state.step, self.length.size), mtf.greater(rows_left, 0))
+        done = mtf.logical_or(mtf.greater(state.finished, 0), self.prompts.are_over(state.position))
+        return mtf.reduce_any(mtf.logical_not(done))
 
     def _advance(self, state: _State) -> _State:
-        previous = self._at(state.ids, state.step - 1)
-        log_probabilities, caches = self.step_function(previous, state.step, state.caches)
-        log_probability, best = mtf.top_1(mtf.to_float(log_probabilities), self.vocab_dim)
-        prompted = mtf.less(state.step, self.prompt_length, output_shape=self.batch)
-        decoding = mtf.logical_and(mtf.logical_not(prompted), mtf.equal(state.finished, 0))
-        otherwise = mtf.where(prompted, self._at(self.prompt, state.step), 0)
-        token = mtf.where(decoding, mtf.cast(best, self.prompt.dtype), otherwise)
-        ended = mtf.logical_and(decoding, mtf.equal(token, self.eos_id))
-        here = mtf.equal(self.positions, state.step)
+        previous = self._previous(self.prompts, state.ids, state.position)
+        return self._taken(state, *self.step(previous, state.position, state.caches))
+
+    def _previous(self, prompts: Prompts, ids: Tensor, position: Tensor) -> Tensor:
+        previous = prompts.at(ids, position - 1)
+        return mtf.where(mtf.equal(position, 0), self.options.first_id, previous)
+
+    def _taken(self, state: _State, log_probabilities: Tensor, caches: Caches) -> _State:
+        """The state with an id taken at its position."""
+        prompts, position = self.prompts, state.position
+        log_probabilities = mtf.to_float(log_probabilities)
+        log_probability, token = self._choose(state, log_probabilities)
+        given = prompts.are_given(position)
+        closed = mtf.logical_or(given, prompts.are_over(position))
+        decoding = mtf.logical_and(mtf.logical_not(closed), mtf.equal(state.finished, 0))
+        otherwise = mtf.where(given, prompts.at(prompts.ids, position), 0)
+        token = mtf.where(decoding, token, otherwise)
+        ended = mtf.logical_and(decoding, filters.ends(token, self.options))
         return _State(
-            step=state.step + 1,
-            ids=mtf.where(here, token, state.ids, output_shape=self.prompt.shape),
-            scores=state.scores + mtf.where(decoding, log_probability, 0.0),
+            position=position + 1,
+            ids=prompts.written(state.ids, position, token),
+            log_probabilities=state.log_probabilities + mtf.where(decoding, log_probability, 0.0),
             finished=mtf.maximum(state.finished, mtf.to_int32(ended)),
             caches=caches,
         )
 
-    def _at(self, ids: Tensor, position: Tensor) -> Tensor:
-        """[batch, length] ids at one position; 0 before the first."""
-        here = mtf.equal(self.positions, position)
-        return mtf.reduce_sum(
-            mtf.where(here, ids, 0, output_shape=ids.shape), output_shape=self.batch
+    def _choose(self, state: _State, log_probabilities: Tensor) -> tuple[Tensor, Tensor]:
+        """[batch] the log-probability, by the model alone, of the chosen ids, and the ids."""
+        options, vocab, before = self.options, self.vocab, (state.ids, state.position)
+        scores = filters.banned(log_probabilities, *before, vocab, options)
+        scores = filters.penalised(scores, *before, vocab, options.repetition_penalty)
+        if options.draws:
+            logits = filters.cut(scores / options.temperature, vocab, options.top_k, options.top_p)
+            token = draw(logits, vocab, self.prompts.at(self.uniforms, state.position))
+        else:
+            token = mtf.argmax(scores, vocab)
+        token = mtf.cast(token, state.ids.dtype)
+        here = mtf.equal(
+            mtf.mtf_range(token.mesh, vocab), token, output_shape=log_probabilities.shape
         )
+        return mtf.reduce_sum(mtf.where(here, log_probabilities, 0.0), reduced_dim=vocab), token
+
+    def _result(self, state: _State) -> DecodeResult:
+        found = DecodeResult(state.ids, state.log_probabilities, state.log_probabilities)
+        if self.options.num_return == 1:
+            return found
+        beam = rows.beam_dim(self.options.num_return)
+        ids, scores = (rows.grouped(x, beam) for x in (found.ids, found.scores))
+        return DecodeResult(ids, scores, scores)
+
+
+def draw(logits: Tensor, vocab: Dimension, uniform: Tensor) -> Tensor:
+    """Draws an id of each row with the probabilities softmax(logits), by their inverse.
+
+    Args:
+        logits: [batch, vocab] float32.
+        vocab: the ids.
+        uniform: [batch] from 0 to below 1: the id is the first up to which the probabilities are
+            more than that together.
+
+    Returns:
+        [batch] int32; never an id whose logit is -inf.
+    """
+    probabilities = mtf.softmax(logits, vocab)
+    upto = mtf.cumsum(probabilities, vocab)
+    # The sum is not exactly 1, and must be more than what is asked for.
+    whole = mtf.reduce_max(upto, reduced_dim=vocab) * (1 - 1e-6)
+    reached = mtf.greater(upto, uniform * whole, output_shape=logits.shape)
+    # Where sums are formed in parallel they may grow a little at an id of no probability.
+    reached = mtf.logical_and(reached, mtf.greater(probabilities, 0))
+    return mtf.argmax(mtf.to_int32(reached), vocab)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,8 @@ import tensorflow as tf
 import mtf_models.mesh as mtf
 from mtf_models.config import Config
 from mtf_models.data.features import check_features
-from mtf_models.errors import ConfigError, DataError, require_positive
+from mtf_models.decode.result import DecodeResult
+from mtf_models.errors import ConfigError, DataError
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import (
     Mesh,
@@ -24,11 +25,13 @@ from mtf_models.mesh import (
     VariableDType,
     VariableStore,
 )
+from mtf_models.runtime import decoding
 from mtf_models.runtime.compiled import CompiledFunction, Tensors
+from mtf_models.runtime.decoding import DecodeRequest
 from mtf_models.runtime.networks import Network
 from mtf_models.runtime.settings import RunSettings
-from mtf_models.transformer.output import DecodeResult, ModelOutput
-from mtf_models.transformer.unitransformer import Unitransformer
+from mtf_models.transformer.output import ModelOutput
+from mtf_models.transformer.sequences import until_end
 
 _AXES = ("batch", "length")
 
@@ -76,6 +79,11 @@ class Model:
         """The number of trainable parameters."""
         return sum(v.shape.size for v in self.variables.values() if v.trainable)
 
+    @property
+    def compilations(self) -> int:
+        """How many graphs were compiled so far: one for each function and shape of inputs."""
+        return sum(function.compilations for function in self._functions.values())
+
     def __call__(self, features: Mapping[str, Any], mode: str = "eval") -> ModelOutput:
         """Computes logits and losses.
 
@@ -89,7 +97,7 @@ class Model:
         Raises:
             DataError: if a feature is missing, unknown or does not fit the vocabulary.
         """
-        run = self._function(("call", _checked_mode(mode)), lambda x: self._call(x, mode))
+        run = self.compiled(("call", _checked_mode(mode)), lambda x: self._call(x, mode))
         found = run(self.tensors(features))
         return ModelOutput(**found)
 
@@ -105,52 +113,64 @@ class Model:
             stream = RandomStream((self.seed, 0))
             return self.loss_and_gradients(tensors, mode, stream, self.read())[1]
 
-        return self._function(("gradients", _checked_mode(mode)), run)(self.tensors(features))
+        return self.compiled(("gradients", _checked_mode(mode)), run)(self.tensors(features))
 
     def decode(
         self,
         features: Mapping[str, Any],
-        beam_size: int = 1,
-        temperature: float = 0.0,
-        alpha: float = 0.6,
+        beam_size: int | None = None,
+        temperature: float | None = None,
+        alpha: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        num_return: int | None = None,
+        seed: int | None = None,
         max_decode_length: int | None = None,
+        **more: Any,
     ) -> DecodeResult:
-        """Decodes the inputs greedily.
+        """Decodes the inputs: greedily, by a beam search, or by drawing.
+
+        What is None is as the config says (`Bitransformer.decode`, `beam_search`,
+        `Unitransformer.sample_autoregressive`), by default greedy. What a row draws depends on the
+        seed, its ids and its row number alone, and on no other row.
 
         Args:
             features: "inputs" [batch, length], not packed; a decoder-only model takes its prompts
                 so. Targets may be there too, and are not read.
-            beam_size: 1.
-            temperature: 0.
-            alpha: of the length penalty of a beam search, which greedy decoding has none of.
-            max_decode_length: how many tokens at the most; by default as many as the inputs have
-                positions, or for a decoder-only model as the config's targets.
+            beam_size: above 1, of a beam search.
+            temperature: above 0, to draw; 0 takes the most likely id.
+            alpha: of the length penalty ((5 + n) / 6)^alpha of a beam search.
+            top_k: draw among so many of the likeliest ids.
+            top_p: draw among the fewest likeliest ids with this part of the probability.
+            num_return: sequences for each row: the best of a beam, or independent draws.
+            seed: of what is drawn; by default the model's.
+            max_decode_length: how many positions are decoded, or for a decoder-only model added to
+                those of the prompts. By default as many as the inputs have, of which a beam search
+                uses 1.5 times those of the row, and 10; of a decoder-only model the config's
+                targets.
+            **more: see `runtime.decoding.DecodeRequest`, and for `repetition_penalty`,
+                `no_repeat_ngram`, `stop_ids`, ... `decode.options.DecodeOptions`.
 
         Returns:
-            `ids` [batch, length], of a decoder-only model prompt and continuation, and `scores`.
+            `ids` [batch, length], or [batch, beam, length] for several sequences of a row, of a
+            decoder-only model prompt and continuation; `scores` and `log_probabilities`.
 
         Raises:
-            ConfigError: for another beam size or temperature, or a length of no tokens.
+            ConfigError: if what is asked for is unknown or does not fit together.
             DataError: if the inputs are missing, packed or do not fit the vocabulary.
         """
-        if beam_size != 1 or temperature:
-            raise ConfigError(
-                f"decode was asked for beam_size={beam_size}, temperature={temperature}; this "
-                "version decodes greedily: leave beam_size at 1 and temperature at 0."
-            )
-        if max_decode_length is not None:
-            require_positive("decode", max_decode_length=max_decode_length)
-        read = {name: x for name, x in features.items() if name != "targets"}
-        inputs = self.tensors(_unpacked(read), names=("inputs",))
-        length = max_decode_length or self._default_decode_length(inputs["inputs"])
-
-        def run(tensors: Tensors) -> Tensors:
-            with self._using(self._store.read(), RandomStream((self.seed, 0))):
-                result = self.network.decode(tensors, self.variable_dtype, length)
-            return {"ids": result.ids, "scores": result.scores}
-
-        found = self._function(("decode", length), run)(inputs)
-        return DecodeResult(found["ids"], found["scores"])
+        request = DecodeRequest.of(
+            beam_size=beam_size,
+            temperature=temperature,
+            alpha=alpha,
+            top_k=top_k,
+            top_p=top_p,
+            num_return=num_return,
+            seed=seed,
+            max_decode_length=max_decode_length,
+            **more,
+        )
+        return decoding.decode(self, _unpacked(features), request)
 
     def score(self, features: Mapping[str, Any]) -> Tensor:
         """The log-probability of each row of targets: end of sequence counted, padding not.
@@ -164,17 +184,31 @@ class Model:
         Raises:
             DataError: if a feature is missing, packed or does not fit the vocabulary.
         """
+        tokens = self.token_scores(features)
+        return mtf.reduce_sum(tokens, reduced_dim=tokens.shape.get_dim_by_name("length"))
+
+    def token_scores(self, features: Mapping[str, Any]) -> Tensor:
+        """The log-probability of each target after those before it.
+
+        Args:
+            features: see the class; not packed.
+
+        Returns:
+            [batch, length] float32, natural logarithm; 0 at padding, at negative targets, which
+            are read and not predicted, and after the first end of sequence that is predicted.
+
+        Raises:
+            DataError: if a feature is missing, packed or does not fit the vocabulary.
+        """
 
         def run(tensors: Tensors) -> Tensor:
             logits = self._call(tensors, "eval")["logits"]
             targets = tensors["targets"]
             vocab = logits.shape.get_dim_by_name("vocab")
-            real = self.network.loss_weights(targets, is_training=False)
-            length = targets.shape.get_dim_by_name("length")
-            losses = softmax_cross_entropy(logits, targets, vocab) * real
-            return -mtf.reduce_sum(losses, reduced_dim=length)
+            weights = until_end(targets, self.network.loss_weights(targets, is_training=False))
+            return -softmax_cross_entropy(logits, targets, vocab) * weights
 
-        return self._function(("score",), run)(self.tensors(_unpacked(features)))
+        return self.compiled(("score",), run)(self.tensors(_unpacked(features)))
 
     def loss_and_gradients(
         self,
@@ -199,8 +233,8 @@ class Model:
         """
         if trained is None:
             trained = [v for v in self.variables.values() if v.trainable]
-        # Recomputation runs layers again while gradients are taken, hence inside `_using` too.
-        with self._using(table, stream), tf.GradientTape() as tape:
+        # Recomputation runs layers again while gradients are taken, hence inside `using` too.
+        with self.using(table, stream), tf.GradientTape() as tape:
             tape.watch([table[v.name] for v in trained])
             output = self.network.call(tensors, mode, self.variable_dtype, num_microbatches, step)
             with tape.stop_recording():
@@ -242,27 +276,28 @@ class Model:
             for name, array in arrays.items()
         }
 
-    def _default_decode_length(self, inputs: Tensor) -> int:
-        if isinstance(self.network, Unitransformer):
-            return self.settings.sequence_length["targets"]
-        return inputs.shape.get_dim_by_name("length").size
-
-    def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
-        with self._using(self._store.read(), RandomStream((self.seed, 0))):
-            output = self.network.call(tensors, mode, self.variable_dtype)
-        return dict(vars(output))
-
     @contextlib.contextmanager
-    def _using(self, table: Mapping[str, tf.Tensor], stream: RandomStream) -> Iterator[None]:
+    def using(self, table: Mapping[str, tf.Tensor], stream: RandomStream) -> Iterator[None]:
         """Around what runs layers: their bindings, the values of variables, random numbers."""
         with self.config.active(), self._store.serving(table), mtf.random_stream(stream):
             yield
 
-    def _function(self, key: Any, function: Any) -> CompiledFunction:
+    def compiled(self, key: Hashable, function: Callable[[Tensors], Any]) -> CompiledFunction:
+        """A function of this model that is compiled once for each shape of its inputs.
+
+        Args:
+            key: what function it is; the first one of a key is kept.
+            function: see `CompiledFunction`.
+        """
         self._store.allocate()
         if key not in self._functions:
             self._functions[key] = CompiledFunction(self.mesh, function)
         return self._functions[key]
+
+    def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
+        with self.using(self._store.read(), RandomStream((self.seed, 0))):
+            output = self.network.call(tensors, mode, self.variable_dtype)
+        return dict(vars(output))
 
 
 def _unpacked(features: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ def register() -> None:
     import mtf_models.optimize.microbatch
     import mtf_models.optimize.momentum
     import mtf_models.optimize.sgd
+    import mtf_models.runtime.decode_settings
     import mtf_models.runtime.settings
     import mtf_models.runtime.tasks
     import mtf_models.runtime.variable_filter

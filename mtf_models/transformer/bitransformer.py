@@ -9,11 +9,13 @@ import numpy as np
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, config_scope, configurable
+from mtf_models.decode.options import DecodeOptions
+from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Dimension, Mesh, Tensor, VariableDType
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
-from mtf_models.transformer.output import DecodeResult, ModelOutput
+from mtf_models.transformer.output import ModelOutput
 from mtf_models.transformer.sequences import Features, Sequence, autoregressive_inputs
 from mtf_models.transformer.stack import make_layer_stack
 from mtf_models.transformer.stepwise import decode_stepwise
@@ -107,25 +109,31 @@ class Bitransformer:
         return self.decoder.output(context, hidden, embeddings[1], targets.ids, num_microbatches)
 
     def decode(
-        self, features: Features, variable_dtype: VariableDType, decode_length: int
+        self,
+        features: Features,
+        variable_dtype: VariableDType,
+        decode_length: int,
+        options: DecodeOptions,
     ) -> DecodeResult:
-        """Decodes greedily.
+        """Decodes inputs.
 
         Args:
-            features: "inputs" [batch, length].
+            features: "inputs" [batch, length]; may have "targets" [batch, length], what the
+                decoded ids begin with; and what `decode_stepwise` reads.
             variable_dtype: dtypes of the variables.
-            decode_length: how many positions are decoded at the most.
+            decode_length: how many positions are decoded at the most, given ones counted.
+            options: how to decode.
         """
         inputs = Sequence.of(features, "inputs")
         embeddings = self._embeddings(inputs.ids.mesh, variable_dtype)
         encoded = self._encode(inputs, "eval", variable_dtype, embeddings[0])
-        shape = inputs.ids.shape - inputs.length_dim + Dimension("length", decode_length)
-        prompt = mtf.zeros(inputs.ids.mesh, shape, inputs.ids.dtype)
         return decode_stepwise(
             self.decoder,
             embeddings[1],
             variable_dtype,
-            prompt,
+            _prompt(features, inputs, decode_length),
+            options,
+            features,
             encoded,
         )
 
@@ -199,6 +207,16 @@ def make_bitransformer(
             name=decoder_name,
         )
     return Bitransformer(encoder, decoder)
+
+
+def _prompt(features: Features, inputs: Sequence, length: int) -> Tensor:
+    """[batch, length] ids that are given, 0 where they are wanted."""
+    begun = features.get("targets")
+    if begun is None:
+        shape = inputs.ids.shape - inputs.length_dim + Dimension("length", length)
+        return mtf.zeros(inputs.ids.mesh, shape, inputs.ids.dtype)
+    given = begun.shape.get_dim_by_name("length").size
+    return mtf.pad(begun, [0, length - given], "length")
 
 
 def _as_memory(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
+from mtf_models.decode.rows import repeated
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType, scopes
 
 
@@ -171,6 +172,13 @@ class Context:
             losses=encoded.losses,
             reports=encoded.reports,
         )
+
+    def encoder_repeated(self, times: int) -> Context:
+        """A copy in which each row of what an encoder made stands `times` times, side by side."""
+        names = ("encoder_output", "encoder_sequence_id", "encoder_inputs")
+        made = {name: getattr(self, name) for name in names}
+        again = {name: repeated(x, times) for name, x in made.items() if x is not None}
+        return dataclasses.replace(self, **again)
 
     def shorten(self, length: int, sequence_id: Tensor | None) -> None:
         """Goes on with a shorter sequence.

@@ -1,4 +1,4 @@
-"""What models return."""
+"""What models return of whole sequences."""
 
 from __future__ import annotations
 
@@ -23,16 +23,3 @@ class ModelOutput:
     loss: Tensor
     losses: dict[str, Tensor]
     reports: dict[str, Tensor] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class DecodeResult:
-    """Of decoding.
-
-    Attributes:
-        ids: [batch, length] int32, zeros after the first end of sequence.
-        scores: [batch] float32, the log-probability of what was generated, its end included.
-    """
-
-    ids: Tensor
-    scores: Tensor

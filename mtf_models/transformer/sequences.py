@@ -101,3 +101,17 @@ def prefix_priority(ids: Tensor) -> Tensor:
     after = mtf.shift(mtf.to_int32(inside), 1, length, wrap=False)
     inside = mtf.logical_or(inside, mtf.greater(after, 0))
     return mtf.where(inside, 0, mtf.mtf_range(ids.mesh, length), output_shape=ids.shape)
+
+
+def until_end(targets: Tensor, weights: Tensor, eos_id: int = EOS) -> Tensor:
+    """Weights of targets, 0 after the first end of sequence that has one.
+
+    Args:
+        targets: [batch, length], one sequence a row.
+        weights: [batch, length] float32; an end whose weight is 0 is read and not predicted.
+        eos_id: the end of a sequence.
+    """
+    length = targets.shape.get_dim_by_name("length")
+    ends = mtf.logical_and(mtf.equal(targets, eos_id), mtf.greater(weights, 0))
+    before = mtf.cumsum(mtf.to_int32(ends), length, exclusive=True)
+    return mtf.where(mtf.greater(before, 0), 0.0, weights)

@@ -8,11 +8,13 @@ import numpy as np
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, config_scope, configurable
+from mtf_models.decode.options import DecodeOptions
+from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError
 from mtf_models.layers.loss import soft_cross_entropy
 from mtf_models.mesh import Tensor, VariableDType
 from mtf_models.transformer.bitransformer import Bitransformer, make_bitransformer
-from mtf_models.transformer.output import DecodeResult, ModelOutput
+from mtf_models.transformer.output import ModelOutput
 from mtf_models.transformer.sequences import Features
 
 _MODULE = "mesh_tensorflow.transformer.transformer"
@@ -138,11 +140,15 @@ class StudentTeacher:
         return ModelOutput(output.logits, mtf.add_n(list(parts.values())), parts, output.reports)
 
     def decode(
-        self, features: Features, variable_dtype: VariableDType, decode_length: int
+        self,
+        features: Features,
+        variable_dtype: VariableDType,
+        decode_length: int,
+        options: DecodeOptions,
     ) -> DecodeResult:
         """See `Bitransformer.decode`; the student decodes."""
         with mtf.variable_scope("student"):
-            return self.student.decode(features, variable_dtype, decode_length)
+            return self.student.decode(features, variable_dtype, decode_length, options)
 
     def _fraction(self, step: Tensor | None) -> Tensor | float:
         if step is None:

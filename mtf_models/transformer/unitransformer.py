@@ -9,13 +9,15 @@ import numpy as np
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, configurable
 from mtf_models.data.delimited import check_aligned
+from mtf_models.decode.options import DecodeOptions
+from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError, require_positive
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import random_normal
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
-from mtf_models.transformer.output import DecodeResult, ModelOutput
+from mtf_models.transformer.output import ModelOutput
 from mtf_models.transformer.positions import sinusoid_positions
 from mtf_models.transformer.sequences import (
     Features,
@@ -194,13 +196,16 @@ class Unitransformer:
         features: Features,
         variable_dtype: VariableDType,
         decode_length: int,
+        options: DecodeOptions,
     ) -> DecodeResult:
-        """Continues the prompts greedily.
+        """Continues prompts.
 
         Args:
-            features: "inputs" [batch, length], the prompts, 0 after their ends.
+            features: "inputs" [batch, length], the prompts, 0 after their ends; and what
+                `decode_stepwise` reads.
             variable_dtype: dtypes of the variables.
             decode_length: how many positions are added to the length of the prompts.
+            options: how to decode.
 
         Raises:
             ConfigError: if it is not autoregressive.
@@ -212,7 +217,7 @@ class Unitransformer:
             )
         prompt = mtf.pad(features["inputs"], [0, decode_length], "length")
         embedding = self.embedding(prompt.mesh, variable_dtype)
-        return decode_stepwise(self, embedding, variable_dtype, prompt)
+        return decode_stepwise(self, embedding, variable_dtype, prompt, options, features)
 
     def vocab(self, size: int) -> Vocab:
         """A vocabulary of `size` real entries as this model lays it out."""

@@ -14,7 +14,13 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 CASES = sorted(file.parent.name for file in FIXTURES.glob("*/io.npz"))
 # Of the others the default suite compiles the losses, the gradients and a decode.
 IN_FULL = ("lm_tiny", "t5_1_0_tiny", "t5_1_1_tiny")
-SLOW = ("test_training.py", "test_packed_rows", "test_norms_of_gradients_of_packed_rows")
+SLOW = (
+    "test_training.py",
+    "test_packed_rows",
+    "test_norms_of_gradients_of_packed_rows",
+    "test_beams",
+    "test_rescoring_gives_the_log_probabilities_and_the_scores",
+)
 
 
 class Recorded:

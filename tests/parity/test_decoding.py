@@ -1,4 +1,4 @@
-"""Greedy decoding equals the original's."""
+"""Decoding equals the original's."""
 
 import numpy as np
 import pytest
@@ -24,15 +24,40 @@ def decoding(recorded, model):
 APART = ["encdec_span_bias"]
 
 
-def test_greedy_ids(recorded, model):
+@pytest.fixture
+def decode(recorded, model):
+    """Decodes the recorded inputs as the original did."""
+
+    def decode(**options):
+        inputs, length = recorded["decode/inputs"], None
+        if recorded.is_lm and "beam_size" in options:
+            # The original's beam search of a language model reads no prompt.
+            wanted = recorded["decode/beam_ids"].shape
+            inputs, length = np.zeros([wanted[0], 1], np.int32), wanted[2] - 1
+        elif recorded.is_lm:
+            # It continues prompts by the length of the targets.
+            length = recorded["plain/targets"].shape[1]
+        return model.decode({"inputs": inputs}, max_decode_length=length, **options)
+
+    return decode
+
+
+@pytest.fixture
+def recorded_beams(recorded):
+    """The sequences that the original found with four beams and no prefilter, and their scores."""
+    if not recorded.group("decode/beam_ids"):
+        pytest.skip("the original has no beam search of this model")
+    return recorded["decode/beam_ids"], recorded["decode/beam_scores"]
+
+
+def test_greedy_ids(recorded, decode):
+    if not recorded.group("decode/greedy_ids"):
+        pytest.skip("the original does not decode this model")
     if recorded.folder.name in PROMPTS_SHARE_SLOTS:
         pytest.skip("a prompt is not read in one pass yet")
     if recorded.folder.name in APART:
         pytest.skip("the original decodes otherwise than it scores")
-    # A language model continues its prompts by the length of the targets.
-    length = recorded["plain/targets"].shape[1] if recorded.is_lm else None
-    result = model.decode({"inputs": recorded["decode/inputs"]}, max_decode_length=length)
-    np.testing.assert_array_equal(result.ids, recorded["decode/greedy_ids_cleaned"])
+    np.testing.assert_array_equal(decode().ids, recorded["decode/greedy_ids_cleaned"])
 
 
 def test_scores_are_those_of_the_decoded_ids(recorded, model):
@@ -52,3 +77,40 @@ def test_scores_are_those_of_the_decoded_ids(recorded, model):
     np.testing.assert_allclose(
         np.asarray(result.scores)[chosen], np.asarray(rescored)[chosen], rtol=1e-5
     )
+
+
+def test_beams(recorded, decode, recorded_beams):
+    ids, scores = recorded_beams
+    found = decode(beam_size=4, num_return=4)
+    np.testing.assert_array_equal(found.ids, ids)
+    np.testing.assert_allclose(found.scores, scores, rtol=1e-5)
+    np.testing.assert_array_equal(found.ids.numpy()[:, 0], recorded["decode/beam_best"])
+
+
+def test_rescoring_gives_the_log_probabilities_and_the_scores(
+    recorded, decode, model, recorded_beams
+):
+    if recorded.has_experts:
+        pytest.skip("a token that is decoded shares the slots of experts with other tokens")
+    found = decode(beam_size=4, num_return=4)
+    ids, log_probabilities = found.ids.numpy(), found.log_probabilities.numpy()
+    features = {"targets": ids.reshape([-1, ids.shape[-1]])}
+    if not recorded.is_lm:
+        features["inputs"] = np.repeat(recorded["decode/inputs"], 4, axis=0)
+    rescored = model.score(features).numpy().reshape([-1, 4])
+    # Id 0 is read while decoding, and is padding in a whole sequence.
+    lengths = np.max(np.where(ids != 0, 1 + np.arange(ids.shape[-1]), 0), axis=-1)
+    whole = (lengths > 0) & (np.count_nonzero(ids, axis=-1) == lengths)
+    assert whole.any()
+    np.testing.assert_allclose(log_probabilities[whole], rescored[whole], rtol=1e-5)
+    ended = whole & (ids == 1).any(axis=-1)
+    penalty = ((5 + lengths) / 6) ** 0.6
+    scores = found.scores.numpy()
+    np.testing.assert_allclose(scores[ended], (rescored / penalty)[ended], rtol=1e-5)
+
+
+@pytest.mark.parametrize("recorded", ["t5_1_0_tiny"], indirect=True)
+def test_the_original_prefilter_on_request(decode, recorded):
+    found = decode(beam_size=4, num_return=4, num_prefilter=2)
+    np.testing.assert_array_equal(found.ids, recorded["decode/beam_prefilter2_ids"])
+    np.testing.assert_allclose(found.scores, recorded["decode/beam_prefilter2_scores"], rtol=1e-5)

@@ -121,14 +121,6 @@ def test_what_decode_cannot_read_is_refused(model, features, error):
         model.decode({name: np.array(ids) for name, ids in features.items()})
 
 
-@pytest.mark.parametrize(
-    "options", [{"beam_size": 4}, {"temperature": 0.7}, {"max_decode_length": 0}], ids=str
-)
-def test_what_decode_cannot_do_is_refused(model, features, options):
-    with pytest.raises(ConfigError, match=str(next(iter(options.values())))):
-        model.decode(features, **options)
-
-
 @pytest.mark.parametrize("call", [lambda m, x: m(x, "infer"), lambda m, x: m.gradients(x, "infer")])
 def test_other_modes_are_refused(model, features, call):
     with pytest.raises(ConfigError, match='no mode \'infer\'; take "train" or "eval"'):
