@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import mtf_models as mtf
 from mtf_models.config import legacy, parse, parse_text
 from mtf_models.config.names import Kind, original, resolve
 from mtf_models.config.parse import _say
@@ -70,6 +71,14 @@ def test_an_old_fine_tuned_configuration_parses_unmodified(zoo):
         "tpu_mesh_shape",
     ):
         assert name in without_effect
+
+
+def test_an_old_fine_tuned_configuration_builds_its_model(zoo):
+    model = mtf.build_model([str(DATA / "old_fine_tuned.gin")])
+    # T5 small; what it says of positions it says of one side only.
+    assert model.parameters == 60_506_624 + 512 * 512 - 32 * 8
+    assert "decoder/block_000/layer_000/layer_norm/scale" in model.variables
+    assert "decoder/final_layer_norm/scale" in model.variables
 
 
 def test_living_modules_are_remembered_for_those_who_need_them():

@@ -116,6 +116,26 @@ NEEDS = {
 }
 """The layers that a file asks for, besides those of T5 1.0 and 1.1."""
 
+WIDE = DEFAULT._replace(d_ff=8192, heads=16)
+EXPERTS = 1024 * 32 + 2 * 32 * 1024 * 4096  # a gate and 32 experts
+MORE = 3 * (EXPERTS - 2 * 1024 * 8192)  # what they have more than every other dense layer
+FORMER = {
+    "aiayn_base": Sizes(512, 6, 2048, 8, learned_positions=True).parameters(),
+    "aiayn_large": Sizes(1024, 6, 4096, 16, learned_positions=True).parameters(),
+    "bi_base": DEFAULT.parameters(),
+    "bi_w1": WIDE.parameters(),
+    "bi_l12": DEFAULT.parameters(layers=12),
+    "bi_l12_w1": WIDE.parameters(layers=12),
+    "bi_l12_w2": DEFAULT._replace(d_ff=16384, heads=32).parameters(layers=12),
+    "bi_l12_w3": DEFAULT._replace(d_ff=32768, heads=64).parameters(layers=12),
+    "bi_moe": WIDE.parameters() + 2 * MORE,
+    "lm_base": DEFAULT._replace(towers="one").parameters(),
+    "lm_w1": WIDE._replace(towers="one").parameters(),
+    "lm_moe": WIDE._replace(towers="one").parameters() + MORE,
+    "tiny": Sizes(128, 2, 512, 4, 32, learned_positions=True).parameters(),
+}
+"""Models that only earlier versions of Mesh TensorFlow had files for; they are here."""
+
 # Files that use the macro MIXTURE_NAME stand after the one that defines it.
 AFTER_DATASET = ("eval", "infer_from_task", "perplexity_eval", "score_eval", "score_from_task")
 
@@ -188,6 +208,11 @@ def test_the_largest_narrow_and_wide_model_is_here_as_it_was_meant():
     model = mtf.build_model(["models/t5.1.n4w10.xl.gin"])
     meant = Sizes(2048, 1, 10240, 64, gated=True, narrow=(32, 5120))
     assert model.parameters == meant.parameters()
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_the_models_that_were_dropped(name):
+    assert mtf.build_model([f"models/{name}.gin"]).parameters == FORMER[name]
 
 
 def test_adapters():
