@@ -35,8 +35,12 @@ def stack(name: str, readers: Sequence[Reader]) -> np.ndarray:
 
 
 def first(name: str, readers: Sequence[Reader]) -> np.ndarray:
-    """The first entry along the first axis: one member of an ensemble."""
-    return readers[0].read(name)[0]
+    """The first entry along the first axis: one member of an ensemble.
+
+    An output kernel that all members have in common is taken as it is.
+    """
+    value = readers[0].read(name)
+    return value if _is_common(name, value.shape) else value[0]
 
 
 def copy(name: str, readers: Sequence[Reader]) -> np.ndarray:
@@ -74,7 +78,7 @@ def combined(
         shape = readers[0].shape(name)
         if combination is stack:
             shape = (len(readers), *shape)
-        elif combination is first:
+        elif combination is first and not _is_common(name, shape):
             shape = shape[1:]
         kept = _widest(name, readers)
         if dtype is not None and kept.is_floating and not is_slot(name):
@@ -122,13 +126,18 @@ def _check_alike(
 
 def _check_members(reader: Reader, names: Sequence[str]) -> None:
     """Refuses what is no ensemble: a first axis that is not the same number everywhere."""
-    sizes = {name: reader.shape(name)[:1] for name in names}
+    shapes = {name: reader.shape(name) for name in names}
+    sizes = {n: shape[:1] for n, shape in shapes.items() if not _is_common(n, shape)}
     if len(set(sizes.values())) != 1 or () in sizes.values():
         shown = ", ".join(f"{name} {list(reader.shape(name))}" for name in names[:4])
         raise CheckpointError(
             f"{reader.prefix} is no ensemble: in one, the first axis of every variable counts the "
             f"members. It has {shown}, ... Give a checkpoint of a run with Unitransformer.ensemble."
         )
+
+
+def _is_common(name: str, shape: Sequence[int]) -> bool:
+    return name.endswith("logits/kernel") and len(shape) == 2
 
 
 def _equal(name: str, value: np.ndarray, readers: Sequence[Reader]) -> np.ndarray:

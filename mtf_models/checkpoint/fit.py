@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from mtf_models.checkpoint.historical import stored_names
@@ -59,7 +59,7 @@ def fitted(
     faults = {**({} if allow_partial else unmatched), "different": different}
     if any(faults.values()):
         raise CheckpointError(_text(reader, faults, can_be_partial=not different))
-    _report(reader, found, missing, left_over, unmatched if allow_partial else {})
+    _report(reader, variables, found, missing, left_over, unmatched if allow_partial else {})
     return found
 
 
@@ -79,6 +79,7 @@ def _text(reader: Source, faults: Mapping[str, list[str]], can_be_partial: bool)
 
 def _report(
     reader: Source,
+    variables: Mapping[str, Variable],
     found: Mapping[str, str],
     missing: list[str],
     left_over: list[str],
@@ -96,6 +97,9 @@ def _report(
     for kind, names in unmatched.items():
         if names:
             _log.warning("%s, %d: %s.", kind.capitalize(), len(names), ", ".join(names))
+    once = [s for n, s in found.items() if is_of_all_members(s, reader.shape(s), variables[n])]
+    if once:
+        _log.info("All members of the ensemble begin with the same %s.", ", ".join(once))
     slots = [name for name in missing if is_slot(name)]
     others = [name for name in missing if not is_slot(name)]
     if slots:
@@ -115,10 +119,26 @@ def _forbidden(names: list[str], patterns: Iterable[str]) -> list[str]:
     return [name for name in names if not any(fnmatchcase(name, p) for p in patterns)]
 
 
+def is_of_all_members(stored: str, sizes: Sequence[int], variable: Variable) -> bool:
+    """Whether the members of an ensemble all begin with what is stored once.
+
+    Ensembles of the original with an output kernel of its own have one for all members.
+
+    Args:
+        stored: the name in the checkpoint.
+        sizes: the shape there.
+        variable: of the model.
+    """
+    first = variable.shape.dims[:1]
+    names = [dim.name for dim in first]
+    common = "logits/kernel" in stored and names == ["ensemble"]
+    return common and list(sizes) == (variable.shape - first).to_integer_list
+
+
 def _differences(reader: Source, stored: str, variable: Variable) -> list[str]:
     differences = []
     found, wanted = list(reader.shape(stored)), variable.shape.to_integer_list
-    if found != wanted:
+    if found != wanted and not is_of_all_members(stored, found, variable):
         differences.append(f"{stored} is {found} in the checkpoint and {wanted} in the model")
     if reader.dtype(stored).is_floating != variable.dtype.is_floating:
         kinds = reader.dtype(stored).name, variable.dtype.name

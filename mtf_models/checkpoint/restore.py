@@ -77,7 +77,8 @@ def _values(
         except CheckpointError as error:
             yield name, None, str(error)
         else:
-            yield name, value, None
+            # One shape may go into another where an ensemble has a variable once.
+            yield name, np.broadcast_to(value, variables[name].shape.to_integer_list), None
 
 
 def _raise(faults: list[str]) -> None:

@@ -65,7 +65,8 @@ def padded(initializer: Initializer, axis: int, size: int) -> Initializer:
     """
 
     def draw(sizes: Sequence[int], seed: tf.Tensor) -> tf.Tensor:
-        inner = [size if i == axis else n for i, n in enumerate(sizes)]
+        inner = list(sizes)
+        inner[axis] = size
         margins = [[0, n - m] for n, m in zip(sizes, inner, strict=True)]
         return tf.pad(initializer(inner, seed), margins)
 

@@ -106,7 +106,7 @@ from mtf_models.mesh.reshape import (
     reshape,
     transpose,
 )
-from mtf_models.mesh.scopes import variable_scope
+from mtf_models.mesh.scopes import stacked_variables, variable_scope
 from mtf_models.mesh.shifting import dynamic_shift, halo_exchange, left_halo_exchange, shift
 from mtf_models.mesh.slicewise import cwise, slicewise
 from mtf_models.mesh.slicing import pad, slice
@@ -223,6 +223,7 @@ __all__ = [
     "square",
     "squared_relu",
     "stack",
+    "stacked_variables",
     "stop_gradient",
     "stride_tensor_1d",
     "sub",

@@ -102,7 +102,7 @@ def recompute_grad(fn: Callable[..., Outputs], explicit_inputs: Sequence[Tensor]
     with recording_uses() as uses:
         result = fn(*map(stop_gradient, inputs))
     outputs = [result] if isinstance(result, Tensor) else list(result)
-    scope = scopes.current_scope()
+    scope, stacked = scopes.current_scope(), scopes.stacked_dims()
 
     @tf.custom_gradient
     def replay(*values: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
@@ -112,7 +112,8 @@ def recompute_grad(fn: Callable[..., Outputs], explicit_inputs: Sequence[Tensor]
                 late = [tf.identity(value) for value in values]
             with tf.GradientTape() as tape, mesh_random.replayed(stream, drawn_before):
                 tape.watch([value for value in late if value.dtype.is_floating])
-                again = _replayed(fn, inputs, late, uses, scope)
+                with scopes.stacked_variables(stacked):
+                    again = _replayed(fn, inputs, late, uses, scope)
             return _slopes(tape, [x.value for x in again], late, dys)
 
         return [tf.identity(x.value) for x in outputs], backward

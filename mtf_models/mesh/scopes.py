@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from mtf_models.mesh.dimension import Dimension
 
 
 class _Stack(threading.local):
     def __init__(self) -> None:
         self.scopes: list[str] = []
+        self.stacked: list[Dimension] = []
         self.operations: list[str] = []
 
 
@@ -38,6 +41,25 @@ def entered(path: str) -> Iterator[None]:
         yield
     finally:
         _stack.scopes = saved
+
+
+@contextlib.contextmanager
+def stacked_variables(dims: Sequence[Dimension]) -> Iterator[None]:
+    """Variables made inside have `dims` in front of their own dimensions.
+
+    Each entry along them is a variable of its own: so layers that know nothing of it become the
+    members of an ensemble, and their inputs get the dimensions from the first variable on.
+    """
+    saved, _stack.stacked = _stack.stacked, list(dims)
+    try:
+        yield
+    finally:
+        _stack.stacked = saved
+
+
+def stacked_dims() -> list[Dimension]:
+    """What variables made now have in front."""
+    return _stack.stacked
 
 
 @contextlib.contextmanager

@@ -311,7 +311,7 @@ def get_variable(
     Args:
         mesh: where it lives.
         name: its name under the current `variable_scope`.
-        shape: its named shape.
+        shape: its named shape, without what `stacked_variables` puts in front.
         dtype: one dtype, or master, slice and activation dtype.
         initializer: by default Glorot uniform.
         trainable: whether optimizers update it.
@@ -329,14 +329,15 @@ def get_variable(
             "model, or under `with mtf.VariableStore(mesh).eager():`."
         )
     shape = convert_to_shape(shape)
+    default = None if initializer else initializers.glorot_uniform(shape)
     dtypes = convert_to_variable_dtype(dtype)
     if activation_dtype is not None:
         dtypes = dtypes._replace(activation=as_dtype(activation_dtype))
     spec = VariableSpec(
         scopes.full_name(name),
-        shape,
+        Shape([*scopes.stacked_dims(), *shape]),
         dtypes,
-        initializer or initializers.glorot_uniform(shape),
+        initializer or default,
         trainable,
     )
     return _active.source.get(mesh, spec)

@@ -17,6 +17,7 @@ from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError, DataError
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import (
+    Dimension,
     Mesh,
     RandomStream,
     Shape,
@@ -30,6 +31,7 @@ from mtf_models.runtime.compiled import CompiledFunction, Tensors
 from mtf_models.runtime.decoding import DecodeRequest
 from mtf_models.runtime.networks import Network
 from mtf_models.runtime.settings import RunSettings
+from mtf_models.transformer.ensembles import by_member
 from mtf_models.transformer.output import ModelOutput
 from mtf_models.transformer.sequences import until_end
 
@@ -92,7 +94,9 @@ class Model:
             mode: "train" (dropout, z-loss) or "eval".
 
         Returns:
-            `logits` [batch, length, padded vocab], `loss`, `losses` and `reports`.
+            `logits` [batch, length, padded vocab], `loss`, `losses` and `reports`. Where the
+            members of an ensemble train on batches of their own, the logits of "train" have a
+            first dimension `ensemble`.
 
         Raises:
             DataError: if a feature is missing, unknown or does not fit the vocabulary.
@@ -236,7 +240,8 @@ class Model:
         # Recomputation runs layers again while gradients are taken, hence inside `using` too.
         with self.using(table, stream), tf.GradientTape() as tape:
             tape.watch([table[v.name] for v in trained])
-            output = self.network.call(tensors, mode, self.variable_dtype, num_microbatches, step)
+            read = self._for_members(tensors, mode)
+            output = self.network.call(read, mode, self.variable_dtype, num_microbatches, step)
             with tape.stop_recording():
                 values = [Tensor(self.mesh, v.shape, table[v.name]) for v in trained]
                 grads = mtf.gradients(tape, output.loss, values)
@@ -276,6 +281,14 @@ class Model:
             for name, array in arrays.items()
         }
 
+    def _for_members(self, tensors: Tensors, mode: str) -> Tensors:
+        """Features as they are or, where each member of an ensemble trains on its own, by member.
+
+        [batch, length] becomes [ensemble, batch, length], the first rows for the first member.
+        """
+        members = self.settings.ensemble_inputs if mode == "train" else None
+        return by_member(tensors, Dimension("ensemble", members)) if members else tensors
+
     @contextlib.contextmanager
     def using(self, table: Mapping[str, tf.Tensor], stream: RandomStream) -> Iterator[None]:
         """Around what runs layers: their bindings, the values of variables, random numbers."""
@@ -296,7 +309,8 @@ class Model:
 
     def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
         with self.using(self._store.read(), RandomStream((self.seed, 0))):
-            output = self.network.call(tensors, mode, self.variable_dtype)
+            read = self._for_members(tensors, mode)
+            output = self.network.call(read, mode, self.variable_dtype)
         return dict(vars(output))
 
 

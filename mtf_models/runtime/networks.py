@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtf_models.checkpoint.source import Source
+from mtf_models.errors import ConfigError
 from mtf_models.runtime.settings import RunSettings
 from mtf_models.transformer.bitransformer import Bitransformer, make_bitransformer
 from mtf_models.transformer.delimited import DelimitedUnitransformer
@@ -19,7 +20,22 @@ def make_network(settings: RunSettings, sizes: tuple[int, int]) -> Network:
     Args:
         settings: say the kind, `model_type`.
         sizes: of the vocabularies of inputs and targets.
+
+    Raises:
+        ConfigError: if batches are to be given out to other members than there are.
     """
+    network = _make(settings, sizes)
+    members = [dim.size for dim in getattr(network, "ensemble_dims", [])]
+    if settings.ensemble_inputs and members != [settings.ensemble_inputs]:
+        raise ConfigError(
+            f"run.ensemble_inputs is {settings.ensemble_inputs}, and the model "
+            f"{f'is an ensemble of {members[0]}' if members else 'no ensemble'}: bind "
+            "Unitransformer.ensemble to the same number, or ensemble_inputs to None."
+        )
+    return network
+
+
+def _make(settings: RunSettings, sizes: tuple[int, int]) -> Network:
     match settings.model_type:
         case "bitransformer":
             return make_bitransformer(*sizes)

@@ -60,6 +60,8 @@ class RunSettings:
         save_checkpoints_steps: steps between checkpoints.
         keep_checkpoint_max: how many of the latest are kept; None for all.
         eval_every_steps: steps between evaluations; 0 for one at the end.
+        ensemble_inputs: how many members an ensemble has, each of which trains on a batch of its
+            own; None where all train on the same.
         seed: of initial values, data order and dropout.
         total_run_steps: the number of steps that schedules count on; None for `train_steps`.
         variable_filter: what is trained: a regular expression that is searched for in names, or a
@@ -94,6 +96,7 @@ class RunSettings:
     save_checkpoints_steps: int = 5000
     keep_checkpoint_max: int | None = None
     eval_every_steps: int = 0
+    ensemble_inputs: int | None = None
     seed: int = 0
     total_run_steps: int | None = None
     variable_filter: VariableFilter | None = None
@@ -201,6 +204,11 @@ def batch_size_on(mesh: Mesh, settings: RunSettings) -> int:
     """The number of sequences in a batch of a run on a mesh."""
     replicas = mesh.splits(Dimension("batch", mesh.size))
     return compute_batch_size(settings.batch_size, settings.sequence_length, replicas)
+
+
+def training_rows(mesh: Mesh, settings: RunSettings) -> int:
+    """The number of sequences that a step of a run on a mesh reads, for all members together."""
+    return batch_size_on(mesh, settings) * (settings.ensemble_inputs or 1)
 
 
 def total_steps(mesh: Mesh, settings: RunSettings) -> int:

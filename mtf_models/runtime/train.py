@@ -20,7 +20,7 @@ from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.progress import Progress
 from mtf_models.runtime.recorded_mesh import mesh_for
 from mtf_models.runtime.run_folder import RunFolder
-from mtf_models.runtime.settings import RunSettings, batch_size_on, total_steps
+from mtf_models.runtime.settings import RunSettings, total_steps, training_rows
 from mtf_models.runtime.stop import Stopped, StopSignals, stop_signals
 from mtf_models.runtime.trainer import Trainer
 
@@ -145,7 +145,7 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
         )
     evaluated = _evaluated(config, settings)
     mesh = _mesh(folder, config, options)
-    batch_size = batch_size_on(mesh, settings)
+    batch_size = training_rows(mesh, settings)
     with config.active():
         steps = total_steps(mesh, settings)
     manager = CheckpointManager(folder.path, keep=settings.keep_checkpoint_max)

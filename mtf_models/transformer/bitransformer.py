@@ -12,7 +12,7 @@ from mtf_models.configurable import REQUIRED, config_scope, configurable
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError
-from mtf_models.mesh import Dimension, Mesh, Tensor, VariableDType
+from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
 from mtf_models.transformer.output import ModelOutput
@@ -32,7 +32,8 @@ class Bitransformer:
         shared_embedding: whether both read ids by one table, `shared/embedding`.
 
     Raises:
-        ConfigError: if the embedding is to be shared and the two differ in width or vocabulary.
+        ConfigError: if the embedding is to be shared and the two differ in width or vocabulary, or
+            they differ in the number of members of an ensemble.
     """
 
     feature_names = ("inputs", "targets")
@@ -42,6 +43,12 @@ class Bitransformer:
     ) -> None:
         if shared_embedding:
             _check_shareable(encoder, decoder)
+        if encoder.ensemble_dims != decoder.ensemble_dims:
+            raise ConfigError(
+                "Encoder and decoder are ensembles of different size: "
+                f"{Shape(encoder.ensemble_dims)} and {Shape(decoder.ensemble_dims)}; bind "
+                "Unitransformer.ensemble for both."
+            )
         self.encoder = encoder
         self.decoder = decoder
         self.shared_embedding = shared_embedding
@@ -51,6 +58,11 @@ class Bitransformer:
         """Feature name to the number of ids that it may have."""
         sizes = self.encoder.input_vocab_size, self.decoder.output_vocab_size
         return dict(zip(self.feature_names, sizes, strict=True))
+
+    @property
+    def ensemble_dims(self) -> list[Dimension]:
+        """The members of an ensemble; empty for a single model."""
+        return self.decoder.ensemble_dims
 
     @property
     def longest_features(self) -> dict[str, int | None]:
@@ -161,7 +173,7 @@ class Bitransformer:
             return self.encoder.embedding(mesh, dtype), self.decoder.embedding(mesh, dtype)
         both = (self.encoder, self.decoder)
         together = all(s.learned_positions for s in both) and len({s.max_length for s in both}) == 1
-        with mtf.variable_scope("shared"):
+        with self.encoder.variables("shared"):
             shared = Embedding.make(self.encoder, mesh, dtype, positions=together)
         if together:
             return shared, shared
@@ -171,7 +183,7 @@ class Bitransformer:
     def _own_positions(
         shared: Embedding, stack: Unitransformer, mesh: Mesh, dtype: VariableDType
     ) -> Embedding:
-        with mtf.variable_scope(stack.name):
+        with stack.variables(stack.name):
             return dataclasses.replace(shared, positions=stack.positions(mesh, dtype))
 
 

@@ -60,7 +60,7 @@ class Embedding:
         x = self.ids.ids_to_embedding(ids)
         if self.positions is None:
             return x
-        table_length = self.positions.shape.dims[0]
+        table_length = self.positions.shape.dims[-2]
         if longest > table_length.size:
             raise ConfigError(
                 f"Sequences of {longest} positions, and positional embeddings for "

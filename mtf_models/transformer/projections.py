@@ -90,7 +90,7 @@ class AttentionProjections:
         shape = Shape(outer + stored if d_model_first else stored + outer)
         initializer = self._initializer(name, stddev, inner)
         w = mtf.get_variable(self.mesh, self._name(name), shape, self.variable_dtype, initializer)
-        return mtf.reshape(w, Shape(outer + inner if d_model_first else inner + outer))
+        return mtf.replace_dimensions(w, stored, inner)
 
     def _initializer(self, name: str, stddev: float, inner: list[Dimension]) -> Initializer:
         """Of the variable `name`, whose dimensions are d_model and `inner`."""

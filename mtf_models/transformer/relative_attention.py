@@ -61,7 +61,8 @@ def learned_bias(
     with scopes.entered(""):
         shape = Shape([*heads, buckets])
         table = mtf.get_variable(context.mesh, variable, shape, context.variable_dtype)
-    return mtf.to_float(mtf.gather(table, bucket(), buckets))
+    at = bucket()
+    return mtf.to_float(mtf.gather(table, at, buckets, table.shape - buckets + at.shape.dims))
 
 
 def position_bucket(context: Context, num_buckets: int) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import random_normal
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
+from mtf_models.transformer.ensembles import reduce_ensemble_logits
 from mtf_models.transformer.output import ModelOutput
 from mtf_models.transformer.positions import sinusoid_positions
 from mtf_models.transformer.sequences import (
@@ -50,6 +52,8 @@ class Unitransformer:
         z_loss: weight of the squared log partition function, in training.
         name: the variable scope.
         vocab_divisor: vocabularies are rounded up to a multiple.
+        ensemble: how many members an ensemble has; None for a single model. Each has variables of
+            its own and adds its own loss; the logits are those of `reduce_ensemble_logits`.
         positional_embedding: whether positions are embedded and added to the ids' embeddings.
         sinusoid_positional_embedding: whether by sinusoids, instead of a learned table.
         loss_fn: computes the cross entropy in another way; None for `cross_entropy`.
@@ -76,6 +80,7 @@ class Unitransformer:
         z_loss: float = 1e-4,
         name: str = "transformer",
         vocab_divisor: int = 128,
+        ensemble: int | None = None,
         positional_embedding: bool = True,
         sinusoid_positional_embedding: bool = False,
         loss_fn: LossFunction | None = None,
@@ -100,6 +105,8 @@ class Unitransformer:
                 "bind it in the scope of the decoder alone."
             )
         require_positive("Unitransformer", d_model=d_model, vocab_divisor=vocab_divisor)
+        if ensemble is not None:
+            require_positive("Unitransformer", ensemble=ensemble)
         self.layer_stack = layer_stack
         self.d_model = Dimension("d_model", d_model)
         self.input_vocab_size = input_vocab_size
@@ -111,6 +118,7 @@ class Unitransformer:
         self.z_loss = z_loss
         self.name = name
         self.vocab_divisor = vocab_divisor
+        self.ensemble_dims = [Dimension("ensemble", ensemble)] if ensemble else []
         self.sinusoid = sinusoid_positional_embedding
         self.learned_positions = positional_embedding and not self.sinusoid
         self.loss_fn = loss_fn
@@ -219,13 +227,19 @@ class Unitransformer:
         embedding = self.embedding(prompt.mesh, variable_dtype)
         return decode_stepwise(self, embedding, variable_dtype, prompt, options, features)
 
+    @contextlib.contextmanager
+    def variables(self, scope: str) -> Iterator[None]:
+        """Variables made inside are in `scope`, those of all members of an ensemble in one."""
+        with mtf.stacked_variables(self.ensemble_dims), mtf.variable_scope(scope):
+            yield
+
     def vocab(self, size: int) -> Vocab:
         """A vocabulary of `size` real entries as this model lays it out."""
         return Vocab.of_size(size, self.vocab_divisor, self.pad_vocab_multiple)
 
     def embedding(self, mesh: Mesh, variable_dtype: VariableDType) -> Embedding:
         """The embedding of this stack's own scope."""
-        with mtf.variable_scope(self.name):
+        with self.variables(self.name):
             return Embedding.make(self, mesh, variable_dtype)
 
     def positions(self, mesh: Mesh, variable_dtype: VariableDType) -> Tensor | None:
@@ -274,18 +288,28 @@ class Unitransformer:
         context.inputs, context.vocab_size = ids, self.input_vocab_size
         position = context.position if position is None else position
         x = embedding.embed(ids, position, longest=context.memory_length_dim.size)
-        with mtf.variable_scope(self.name):
+        with self.variables(self.name):
             return self.layer_stack.call(context, x)
 
     def logits(self, context: Context, hidden: Tensor, embedding: Embedding) -> Tensor:
-        """[..., d_model] to [..., vocab]."""
+        """[..., d_model] to [..., vocab], of an ensemble all members' in one."""
+        return self.reduced(self.member_logits(context, hidden, embedding))
+
+    def member_logits(self, context: Context, hidden: Tensor, embedding: Embedding) -> Tensor:
+        """[..., d_model] to [..., vocab], each member of an ensemble for itself."""
         vocab = self.vocab(self.output_vocab_size)
         if self.tied:
             logits = embedding.ids.hidden_to_logits(hidden)
         else:
-            with mtf.variable_scope(self.name):
+            with self.variables(self.name):
                 logits = untied_logits(hidden, vocab, self.d_model, context.variable_dtype)
         return vocab.mask_padding(logits)
+
+    def reduced(self, logits: Tensor) -> Tensor:
+        """The logits of an ensemble of those of its members; others as they are."""
+        for dim in self.ensemble_dims:
+            logits = reduce_ensemble_logits(logits, dim, self.vocab(self.output_vocab_size).dim)
+        return logits
 
     def output(
         self,
@@ -295,14 +319,19 @@ class Unitransformer:
         targets: Tensor,
         num_microbatches: int,
     ) -> ModelOutput:
-        """Logits and losses of hidden states."""
-        logits = self.logits(context, hidden, embedding)
+        """Logits and losses of hidden states.
+
+        Where the members of an ensemble have targets of their own, logits are each member's.
+        """
+        logits = self.member_logits(context, hidden, embedding)
         vocab = self.vocab(self.output_vocab_size)
         if self.loss_fn is None:
             cross_entropy = self.cross_entropy(context, logits, targets, num_microbatches)
         else:
             cross_entropy = self.loss_fn(self, context, logits, targets, vocab.dim)
         parts = {**context.losses, "cross_entropy": cross_entropy}
+        together = set(self.ensemble_dims).isdisjoint(targets.shape)
+        logits = self.reduced(logits) if together else logits
         return ModelOutput(logits, mtf.add_n(list(parts.values())), parts, context.reports)
 
     def cross_entropy(
@@ -332,12 +361,15 @@ class Unitransformer:
     ) -> Tensor:
         """The sum of the losses that count, divided by the number of all positions.
 
+        Those of the members of an ensemble are added up, so that each learns as if alone.
+
         Args:
-            losses: [batch, length] float32.
+            losses: [batch, length] float32, of an ensemble each member's.
             targets: [batch, length].
             is_training: see `loss_weights`.
             num_microbatches: of how many micro-batches this is one.
         """
         weights = self.loss_weights(targets, is_training)
-        denominator = self.loss_denominator or targets.size * num_microbatches
+        positions = (targets.shape - self.ensemble_dims).size
+        denominator = self.loss_denominator or positions * num_microbatches
         return mtf.reduce_sum(losses * weights) / float(denominator)

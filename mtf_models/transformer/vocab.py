@@ -92,13 +92,15 @@ class VocabEmbedding:
             name,
             Shape([vocab.dim, output_dim]),
             variable_dtype,
-            vocab.pad_initializer(random_normal(stddev), axis=0),
+            vocab.pad_initializer(random_normal(stddev), axis=-2),
             activation_dtype=variable_dtype.slice,
         )
 
     def ids_to_embedding(self, ids: Tensor) -> Tensor:
         """[...] ids to [..., d_model]."""
-        rows = mtf.cast(mtf.gather(self.table, ids, self.vocab.dim), self.dtype)
+        stacked = [d for d in self.table.shape.dims[:-2] if d not in ids.shape]
+        shape = Shape([*stacked, *ids.shape, self.output_dim])
+        rows = mtf.cast(mtf.gather(self.table, ids, self.vocab.dim, shape), self.dtype)
         return rows * self.output_dim.size**0.5 if self._like_classifier else rows
 
     def hidden_to_logits(self, hidden: Tensor) -> Tensor:
@@ -126,6 +128,6 @@ def untied_logits(
             "kernel",
             Shape([d_model, vocab.dim]),
             variable_dtype,
-            vocab.pad_initializer(initializer, axis=1),
+            vocab.pad_initializer(initializer, axis=-1),
         )
     return mtf.einsum([hidden, kernel], hidden.shape - d_model + vocab.dim)

@@ -127,3 +127,17 @@ def test_several_checkpoints_lack_shards_in_several_ways(tmp_path, make_variable
         str(error.value)
     )
     assert manager.steps() == []
+
+
+def test_an_output_kernel_that_all_members_of_an_ensemble_have(tmp_path, make_variables, values):
+    kernel = np.random.default_rng(0).standard_normal([3, 5]).astype(np.float32)
+    prefix = save(tmp_path / "c", decoder__logits__kernel=kernel, other=kernel)
+    shapes = {"decoder/logits/kernel": "ensemble:2 d_model:3 vocab:5", "other": "a:3 b:5"}
+    variables = make_variables(shapes=shapes)
+    restore(prefix, variables)
+    np.testing.assert_array_equal(
+        values(variables)["decoder/logits/kernel"], np.stack([kernel, kernel])
+    )
+    shapes["other"] = "ensemble:2 a:3 b:5"
+    with pytest.raises(CheckpointError, match=r"different \(1\): other is \[3, 5\]"):
+        restore(prefix, make_variables(shapes=shapes))

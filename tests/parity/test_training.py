@@ -30,6 +30,17 @@ def test_names_are_those_of_the_checkpoint(recorded, trained):
     assert {n: v.shape.to_integer_list for n, v in trained[0].variables.items()} == shapes
 
 
+def test_what_is_written_has_the_names_and_shapes_of_the_original(recorded, trained, tmp_path):
+    trainer, _ = trained
+    written = tf.train.load_checkpoint(str(trainer.save(tmp_path / "run")))
+    right = tf.train.load_checkpoint(str(recorded.folder / "model.ckpt-3"))
+    assert written.get_variable_to_shape_map() == right.get_variable_to_shape_map()
+    dtypes = written.get_variable_to_dtype_map()
+    assert dtypes == right.get_variable_to_dtype_map()
+    for name, variable in trainer.variables.items():
+        np.testing.assert_array_equal(written.get_tensor(name), variable.numpy())
+
+
 def test_values_are_those_of_the_checkpoint(recorded, trained):
     start = tf.train.load_checkpoint(str(recorded.folder / "model.ckpt-0"))
     end = tf.train.load_checkpoint(str(recorded.folder / "model.ckpt-3"))
