@@ -163,7 +163,7 @@ class Bitransformer:
         context.step, context.num_microbatches = step, num_microbatches
         hidden = self.encoder.hidden(context, inputs.ids, embedding, inputs.position)
         context.encoder_output = _as_memory(hidden)
-        context.encoder_sequence_id = _as_memory(inputs.sequence_id)
+        context.encoder_sequence_id = _as_memory(context.sequence_id)
         context.encoder_inputs = _as_memory(context.inputs)
         return context
 
@@ -193,6 +193,7 @@ def make_bitransformer(
     output_vocab_size: int = REQUIRED,
     encoder_name: str = "encoder",
     decoder_name: str = "decoder",
+    bitransformer_cls: type[Bitransformer] = Bitransformer,
 ) -> Bitransformer:
     """An encoder-decoder whose sides are bound in the gin scopes `encoder/` and `decoder/`.
 
@@ -201,6 +202,7 @@ def make_bitransformer(
         output_vocab_size: of the decoder.
         encoder_name: the variable scope of the encoder.
         decoder_name: the variable scope of the decoder; the same one shares all weights.
+        bitransformer_cls: what to make.
     """
     with config_scope("encoder"):
         encoder = Unitransformer(
@@ -218,7 +220,7 @@ def make_bitransformer(
             autoregressive=True,
             name=decoder_name,
         )
-    return Bitransformer(encoder, decoder)
+    return bitransformer_cls(encoder, decoder)
 
 
 def _prompt(features: Features, inputs: Sequence, length: int) -> Tensor:

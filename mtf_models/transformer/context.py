@@ -180,17 +180,17 @@ class Context:
         again = {name: repeated(x, times) for name, x in made.items() if x is not None}
         return dataclasses.replace(self, **again)
 
-    def shorten(self, length: int, sequence_id: Tensor | None) -> None:
-        """Goes on with a shorter sequence.
+    def shorten(self, size: int) -> None:
+        """Goes on with one position for each `size`, which stands where the first of them does."""
+        length = self.length_dim
 
-        Args:
-            length: how many positions it has.
-            sequence_id: [batch, length] int32 or None, of these positions.
-        """
-        self.length_dim = Dimension(self.length_dim.name, length)
-        self.memory_length_dim = Dimension(self.memory_length_dim.name, length)
+        def first(x: Tensor | None) -> Tensor | None:
+            return None if x is None else mtf.stride_tensor_1d(x, length, size)
+
+        self.sequence_id, self.inputs = first(self.sequence_id), first(self.inputs)
+        self.length_dim = Dimension(length.name, length.size // size)
+        self.memory_length_dim = Dimension(self.memory_length_dim.name, length.size // size)
         self.position = mtf.mtf_range(self.mesh, self.length_dim)
-        self.sequence_id = sequence_id
         self._once.clear()
 
     def isolated(self, encoder_output: Tensor | None) -> Context:

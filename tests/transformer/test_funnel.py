@@ -1,0 +1,69 @@
+"""Stacks that shorten their sequence."""
+
+import numpy as np
+import pytest
+
+import mtf_models as mtf
+from mtf_models.errors import ConfigError
+from mtf_models.transformer.funnel import FunnelTransformerLayerStack
+from mtf_models.transformer.layer import TransformerLayer
+
+
+class Recording(TransformerLayer):
+    """Adds 1; notes its name and the length it was called with."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def call(self, context, x):
+        self.calls.append((self.name, context.length_dim.size))
+        return x + 1.0
+
+
+def funnel(calls, layers=6, **options):
+    options = {"n_blocks": 2, "block_param_size": [1, 2], "block_repeat_size": [2, 1], **options}
+    return FunnelTransformerLayerStack([Recording(calls) for _ in range(layers)], **options)
+
+
+@pytest.mark.parametrize("pooling, pool", [("mean", np.mean), ("max", np.max), ("min", np.min)])
+def test_pooling_after_the_first_layer_of_each_later_block(make_context, pooling, pool):
+    calls = []
+    batch, length = mtf.Dimension("batch", 2), mtf.Dimension("length", 4)
+    context = make_context(batch, length, mtf.Dimension("d_model", 3))
+    array = np.random.default_rng(0).normal(size=(2, 4, 3)).astype(np.float32)
+    x = mtf.import_tf_tensor(context.mesh, array, [batch, length, context.d_model])
+    y = funnel(calls, pooling_type=pooling).call(context, x)
+    first, second = "funnel_block_000/param_idx_000", "funnel_block_001/param_idx"
+    assert calls == [
+        *[(f"{first}/submodule_00{i}", 4) for i in (0, 1, 0, 1)],
+        (f"{second}_000/submodule_000", 4),
+        (f"{second}_000/submodule_001", 2),
+        (f"{second}_001/submodule_000", 2),
+        (f"{second}_001/submodule_001", 2),
+    ]
+    right = pool((array + 5).reshape(2, 2, 2, 3), axis=2) + 3
+    np.testing.assert_allclose(y, right, rtol=1e-6)
+    assert context.position.numpy().tolist() == [0, 1]
+    assert context.memory_length_dim.size == 2
+
+
+def test_a_length_that_cannot_be_pooled(make_context):
+    batch, length = mtf.Dimension("batch", 2), mtf.Dimension("length", 5)
+    context = make_context(batch, length, mtf.Dimension("d_model", 3))
+    x = mtf.ones(context.mesh, [batch, length, context.d_model])
+    with pytest.raises(ConfigError, match="2 positions into one.*length.*5.*multiple of 2"):
+        funnel([]).call(context, x)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"layers": 4}, "3 sets of 2 layers need 6 layers and there are 4"),
+        ({"block_param_size": [3]}, "block_param_size"),
+        ({"block_repeat_size": [1, 0]}, "block_repeat_size"),
+        ({"pooling_type": "sum"}, "'sum'.*mean, max, min"),
+    ],
+)
+def test_blocks_that_do_not_fit(options, message):
+    with pytest.raises(ConfigError, match=message):
+        funnel([], **options)
