@@ -33,6 +33,9 @@ class Architecture:
             for none.
         decoder_step: the same of the decoder.
         expert_capacity: how many tokens of a sequence an expert takes.
+        router_jitter: how far from 1 are the factors of what the router sees, in training.
+        router_loss: weight of the loss that balances the experts.
+        router_z_loss: weight of the router's z-loss.
     """
 
     model_type: str = "t5"
@@ -55,6 +58,9 @@ class Architecture:
     encoder_step: int = 0
     decoder_step: int = 0
     expert_capacity: int = 0
+    router_jitter: float = 0.0
+    router_loss: float = 0.0
+    router_z_loss: float = 0.0
 
     @property
     def stacks(self) -> tuple[Stack, Stack]:

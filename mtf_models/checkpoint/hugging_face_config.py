@@ -23,7 +23,20 @@ from mtf_models.errors import CheckpointError
 
 CONFIG_FILE = "config.json"
 _SWITCH = "switch_transformers"
-_PAIR = "feed_forward_proj, dense_act_fn, is_gated_act"
+_WHOLE = (
+    "num_decoder_layers",
+    "relative_attention_num_buckets",
+    "num_experts",
+    "expert_capacity",
+)
+_NUMBERS = (
+    "dropout_rate",
+    "layer_norm_epsilon",
+    "router_jitter_noise",
+    "router_aux_loss_coef",
+    "router_z_loss_coef",
+)
+_PROJECTION = "feed_forward_proj, dense_act_fn, is_gated_act"
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -61,8 +74,10 @@ def architecture_of(fields: Mapping[str, Any], has_classifier: bool) -> Architec
     said = {**FAMILIES[family], **{k: v for k, v in fields.items() if v is not None}}
     activation, gated = _activation(said, family)
     if activation not in ACTIVATIONS:
-        faults.append(f"{_PAIR}: activation {activation!r} (known: {', '.join(ACTIVATIONS)})")
+        faults.append(f"{_PROJECTION}: activation {activation!r} (known: {', '.join(ACTIVATIONS)})")
     faults += _tying_faults(said, family, has_classifier)
+    if family == _SWITCH and not faults:
+        faults += _expert_faults(said, gated)
     if faults:
         lines = "".join(f"\n  {fault}" for fault in faults)
         raise CheckpointError(
@@ -158,11 +173,11 @@ def _faults(fields: Mapping[str, Any], family: str) -> Iterator[str]:
     for name in classes:
         if name not in ARCHITECTURES[family]:
             yield f"architectures: {name} (only {' or '.join(ARCHITECTURES[family])})"
-    for name in (*FAMILIES[family], "num_decoder_layers", "relative_attention_num_buckets"):
+    for name in (*FAMILIES[family], *_WHOLE):
         value = fields.get(name)
         if value is not None and (type(value) is not int or value < 1):
             yield f"{name} = {json.dumps(value)} (only a whole number from 1)"
-    for name in ("dropout_rate", "layer_norm_epsilon"):
+    for name in _NUMBERS:
         value = fields.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             yield f"{name} = {json.dumps(value)} (only a number)"
@@ -205,29 +220,50 @@ def _decoder_layers(said: Mapping[str, Any]) -> int:
     return said.get("num_decoder_layers", said["num_layers"])
 
 
-def _experts(said: Mapping[str, Any]) -> dict[str, int]:
-    """Of sparse layers; a step given outright counts more than their number."""
-    counts = {"encoder": said["num_layers"], "decoder": _decoder_layers(said)}
-    steps = {}
-    for side, blocks in counts.items():
-        sparse = said.get(f"num_sparse_{side}_layers", 3)
-        steps[side] = said.get(f"{side}_sparse_step", blocks // sparse if sparse else blocks)
+def _experts(said: Mapping[str, Any]) -> dict[str, Any]:
+    steps = _steps(said)
     return {
         "num_experts": said.get("num_experts", 8),
         "expert_capacity": said.get("expert_capacity", 64),
-        "encoder_step": steps["encoder"],
-        "decoder_step": steps["decoder"],
+        "encoder_step": steps["encoder"][1],
+        "decoder_step": steps["decoder"][1],
+        "router_jitter": said.get("router_jitter_noise", 0.01),
+        "router_loss": said.get("router_aux_loss_coef", 0.001),
+        "router_z_loss": said.get("router_z_loss_coef", 0.001),
     }
+
+
+def _steps(said: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Stack to its blocks and every which of them is sparse; a step given outright comes first."""
+    found = {}
+    for side, blocks in (("encoder", said["num_layers"]), ("decoder", _decoder_layers(said))):
+        sparse = said.get(f"num_sparse_{side}_layers", 3)
+        step = said.get(f"{side}_sparse_step", blocks // sparse if sparse else blocks)
+        found[side] = blocks, step
+    return found
+
+
+def _expert_faults(said: Mapping[str, Any], gated: bool) -> Iterator[str]:
+    if gated:
+        yield f"{_PROJECTION}: gated (only ungated layers have experts)"
+    for side, (blocks, step) in _steps(said).items():
+        if step and blocks % step:
+            yield (
+                f"{side}_sparse_step = {step} (only a divisor of the {blocks} blocks: here the "
+                "blocks of a stack are alike)"
+            )
 
 
 def _expert_fields(a: Architecture) -> dict[str, Any]:
-    return {
+    fields = {
         "num_experts": a.num_experts,
         "expert_capacity": a.expert_capacity,
-        "encoder_sparse_step": a.encoder_step,
-        "decoder_sparse_step": a.decoder_step,
-        "num_sparse_encoder_layers": a.num_layers // a.encoder_step if a.encoder_step else 0,
-        "num_sparse_decoder_layers": a.num_decoder_layers // a.decoder_step
-        if a.decoder_step
-        else 0,
+        "router_jitter_noise": a.router_jitter,
+        "router_aux_loss_coef": a.router_loss,
+        "router_z_loss_coef": a.router_z_loss,
     }
+    for stack in a.stacks:
+        fields[f"{stack.name}_sparse_step"] = stack.sparse_step
+        sparse = sum(stack.is_sparse(block) for block in range(stack.blocks))
+        fields[f"num_sparse_{stack.name}_layers"] = sparse
+    return fields

@@ -67,7 +67,10 @@ MAPPED_OF_SWITCH = (
     "encoder_sparse_step",
     "decoder_sparse_step",
     "router_jitter_noise",
+    "router_aux_loss_coef",
+    "router_z_loss_coef",
 )
+"""Fields that say, besides, what a model of experts is."""
 
 FIXED: dict[str, tuple[Any, ...]] = {
     "relative_attention_max_distance": (128,),
@@ -115,8 +118,6 @@ WITHOUT_EFFECT = frozenset(
         "gradient_checkpointing",
         "initializer_factor",
         "n_positions",
-        "router_aux_loss_coef",
-        "router_z_loss_coef",
         "tf_legacy_loss",
         # Of other tasks than generation, or of tokens that no layer knows.
         "bos_token_id",

@@ -84,11 +84,15 @@ def _export(options: ConvertOptions) -> None:
         real_ids = model.network.vocab_sizes["targets"]
         write_hugging_face(folder, architecture, reader, stored, real_ids)
         tokenizer = tokenizer_files.write(config, source, folder)
-        restore(reader, model.variables, allow_left_over=SLOTS)
-        comparison = compare(model, folder)
+        comparison = compare(_compared(model, reader, architecture, folder), folder)
         write_report(folder, prefix, comparison)
     slots = sum(is_slot(name) for name in reader.names)
     _report(prefix, Path(options.output), model.parameters, comparison, tokenizer, slots)
+    if architecture.num_experts:
+        print(
+            f"experts    take {architecture.expert_capacity} tokens of each sequence there, and "
+            "here as MoE1D's capacity says"
+        )
 
 
 def _refuse_others(options: ConvertOptions, allowed: tuple[str, ...]) -> None:
@@ -111,6 +115,18 @@ def _refuse_others(options: ConvertOptions, allowed: tuple[str, ...]) -> None:
 def _restored(config: Config, reader: Source) -> Model:
     model = model_from_config(config, Mesh(), reader=reader)
     restore(reader, model.variables)
+    return model
+
+
+def _compared(model: Model, reader: Reader, architecture: Architecture, folder: Path) -> Model:
+    """The model with its weights; one of experts with transformers' rule of which tokens they take.
+
+    That rule knows no groups, so that what is dropped, and it alone, may differ.
+    """
+    if architecture.num_experts:
+        written = HuggingFaceReader(folder)
+        return _restored(config_of(written.architecture), written)
+    restore(reader, model.variables, allow_left_over=SLOTS)
     return model
 
 

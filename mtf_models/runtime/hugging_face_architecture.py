@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from mtf_models.checkpoint.architecture import Architecture
+from mtf_models.checkpoint.architecture import Architecture, Stack
 from mtf_models.checkpoint.hugging_face_fields import ACTIVATIONS
 from mtf_models.config import Config, parse_text
 from mtf_models.errors import ConfigError
@@ -17,6 +17,7 @@ from mtf_models.transformer import sublayers
 from mtf_models.transformer.attention import SelfAttention
 from mtf_models.transformer.bitransformer import Bitransformer
 from mtf_models.transformer.feed_forward import DenseReluDense
+from mtf_models.transformer.moe.layer import MoE1D
 from mtf_models.transformer.unitransformer import Unitransformer
 
 Layer = TypeVar("Layer")
@@ -41,6 +42,8 @@ _HARMLESS = (
     "vocab_divisor",
     "pad_vocab_multiple",
 )
+# What of a layer of experts is not harmless; which tokens find a place is told at the end.
+_OF_EXPERTS = ("num_experts", "moe_gating", "hidden_size", "activation", "output_dim")
 _MT5_ROWS = 250112
 
 
@@ -86,9 +89,9 @@ def _read(model: Model) -> Architecture:
     activation, gated = _activation(feed_forward)
     in_every_layer = attention.relative_attention_type == "bias"
     rows = encoder.vocab(sizes[0]).classes
-    is_mt5 = rows == _MT5_ROWS and not decoder.tied
+    experts = _experts(model)
     return Architecture(
-        model_type="umt5" if in_every_layer else "mt5" if is_mt5 else "t5",
+        model_type=_family(in_every_layer, rows == _MT5_ROWS and not decoder.tied, bool(experts)),
         vocab_size=rows,
         d_model=encoder.d_model.size,
         d_kv=attention.key_value_size,
@@ -104,6 +107,7 @@ def _read(model: Model) -> Architecture:
         dropout_rate=_query(model, "sublayer_dropout.dropout_rate", 0.0),
         epsilon=_query(model, "sublayer_rms_norm.epsilon", 1e-6),
         legacy_norms=_has_legacy_norms(encoder),
+        **experts,
     )
 
 
@@ -117,6 +121,8 @@ def _differences(ours: Config, found: Architecture) -> list[Any]:
 
 def _is_harmless(key: str) -> bool:
     scope, _, rest = key.rpartition("/")
+    if rest.startswith("MoE1D."):
+        return rest.rpartition(".")[2] not in _OF_EXPERTS
     if rest.startswith(_OF_RUNS) or rest.rpartition(".")[2] in _HARMLESS:
         return True
     # An encoder has no logits.
@@ -144,6 +150,56 @@ def _activation(layer: DenseReluDense) -> tuple[str, bool]:
             f"{', '.join(dict.fromkeys(ACTIVATIONS.values()))}, alone or gating a linear one."
         )
     return activation, gated
+
+
+def _family(bias_in_every_layer: bool, has_mt5s_vocabulary: bool, has_experts: bool) -> str:
+    if has_experts:
+        return "switch_transformers"
+    if bias_in_every_layer:
+        return "umt5"
+    return "mt5" if has_mt5s_vocabulary else "t5"
+
+
+def _experts(model: Model) -> dict[str, Any]:
+    """Of layers of experts; empty if there are none."""
+    stacks = {"encoder": model.network.encoder, "decoder": model.network.decoder}
+    found = {side: _feed_forward_kinds(stack) for side, stack in stacks.items()}
+    if MoE1D not in {*found["encoder"], *found["decoder"]}:
+        return {}
+    layers = [layer for s in stacks.values() for layer in s.layer_stack.layers]
+    layer = next(layer for layer in layers if type(layer) is MoE1D)
+    if layer.switch_policy_eval == "sample":
+        raise ConfigError('MoE1D.switch_policy_eval is "sample"; transformers takes the likeliest.')
+    longest = max(model.settings.sequence_length.values())
+    return {
+        "num_experts": layer.num_experts,
+        "expert_capacity": layer.expert_capacity or layer.capacity(longest, training=False),
+        "router_jitter": layer.switch_jitter,
+        "router_loss": layer.loss_coef,
+        "router_z_loss": layer.z_loss or 0.0,
+        **{f"{side}_step": _sparse_step(side, kinds) for side, kinds in found.items()},
+    }
+
+
+def _feed_forward_kinds(stack: Unitransformer) -> list[type]:
+    kinds = [type(layer) for layer in stack.layer_stack.layers]
+    return [kind for kind in kinds if kind in (DenseReluDense, MoE1D)]
+
+
+def _sparse_step(side: str, kinds: Sequence[type]) -> int:
+    """Every so many feed-forward layers the second, or only, one is of experts."""
+    sparse = [kind is MoE1D for kind in kinds]
+    if not any(sparse):
+        return 0
+    for step in range(1, len(kinds) + 1):
+        stack = Stack(side, len(kinds), step)
+        if len(kinds) % step == 0 and sparse == [stack.is_sparse(b) for b in range(len(kinds))]:
+            return step
+    names = ", ".join(kind.__name__ for kind in kinds)
+    raise ConfigError(
+        f"The {side}'s feed-forward layers are {names}: Hugging Face's switch_transformers has a "
+        "layer of experts in every block, or in the second of every few."
+    )
 
 
 def _blocks(stack: Unitransformer) -> int:

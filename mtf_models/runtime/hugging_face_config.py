@@ -49,8 +49,33 @@ def _bindings(a: Architecture) -> Iterator[str]:
         yield f"make_bitransformer.{side}_vocab_size = {a.vocab_size}"
     if a.vocab_size % _DIVISOR:
         yield "Unitransformer.vocab_divisor = 1"
+    yield from _blocks(a)
+    if a.num_experts:
+        yield from _experts(a)
+
+
+def _blocks(a: Architecture) -> Iterator[str]:
     encoder, decoder = a.stacks
     yield f"num_layers = {encoder.blocks // encoder.period}"
     if encoder.blocks // encoder.period != decoder.blocks // decoder.period:
         yield f"num_decoder_layers = {decoder.blocks // decoder.period}"
         yield "decoder/make_layer_stack.num_layers = %num_decoder_layers"
+
+
+def _experts(a: Architecture) -> Iterator[str]:
+    for stack in a.stacks:
+        if stack.sparse_step:
+            layers = []
+            for block in range(stack.period):
+                feed_forward = "MoE1D" if stack.is_sparse(block) else "DenseReluDense"
+                layers += [f"@{name}" for name in (*stack.layers, feed_forward)]
+            yield f"{stack.name}/make_layer_stack.layers = [{', '.join(layers)}]"
+    yield 'MoE1D.moe_gating = "switch"'
+    yield f"MoE1D.num_experts = {a.num_experts}"
+    yield f"MoE1D.expert_capacity = {a.expert_capacity}"
+    yield "MoE1D.hidden_size = %d_ff"
+    yield f"MoE1D.activation = {a.activation!r}"
+    yield "MoE1D.dropout_rate = %dropout_rate"
+    yield f"MoE1D.switch_jitter = {a.router_jitter!r}"
+    yield f"MoE1D.loss_coef = {a.router_loss!r}"
+    yield f"MoE1D.z_loss = {a.router_z_loss!r}"

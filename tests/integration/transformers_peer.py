@@ -13,6 +13,8 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     MT5Config,
     MT5ForConditionalGeneration,
+    SwitchTransformersConfig,
+    SwitchTransformersForConditionalGeneration,
     T5Config,
     T5ForConditionalGeneration,
     UMT5Config,
@@ -37,6 +39,19 @@ MODELS = {
     "mt5": (MT5Config, MT5ForConditionalGeneration, {}),
     "mt5_joined": (MT5Config, MT5ForConditionalGeneration, {}),
     "umt5": (UMT5Config, UMT5ForConditionalGeneration, dict(tie_word_embeddings=False)),
+    # Few places, so that experts are full and tokens are dropped.
+    "switch": (
+        SwitchTransformersConfig,
+        SwitchTransformersForConditionalGeneration,
+        dict(
+            num_layers=4,
+            num_decoder_layers=2,
+            num_sparse_encoder_layers=2,
+            num_sparse_decoder_layers=1,
+            num_experts=4,
+            expert_capacity=30,
+        ),
+    ),
     "one_head": (T5Config, T5ForConditionalGeneration, dict(num_heads=1, layer_norm_epsilon=1e-2)),
 }
 UNTIED = ("t5_v1_1", "mt5", "umt5")

@@ -67,6 +67,9 @@ class Mixture(TransformerLayer):
             padding included, as in the original, or over its "tokens".
         groups_follow_mesh: whether there may be more groups where the mesh splits the batch into
             more parts, as in the original; results then depend on the mesh.
+        expert_capacity: how many tokens of each sequence an expert takes, whatever the factors are
+            and however sequences would fall into groups, as in Hugging Face's transformers; None
+            for the rule above.
 
     Raises:
         ConfigError: listing every option that cannot be.
@@ -97,6 +100,7 @@ class Mixture(TransformerLayer):
     capacity_rounding: str = "down"
     balance_over: str = "positions"
     groups_follow_mesh: bool = False
+    expert_capacity: int | None = None
 
     def __post_init__(self) -> None:
         self.moe_gating = _HISTORICAL.get(self.moe_gating, self.moe_gating)
@@ -119,7 +123,7 @@ class Mixture(TransformerLayer):
         groups = Groups.of(
             context.mesh,
             x.shape - x.shape.dims[-1],
-            self.group_size,
+            self.group_size if self.expert_capacity is None else context.length_dim.size,
             self.groups_follow_mesh,
             whole=context.incremental,
             owner=type(self).__name__,
@@ -139,6 +143,8 @@ class Mixture(TransformerLayer):
             group: the number of tokens in it.
             training: which capacity factor counts.
         """
+        if self.expert_capacity is not None:
+            return min(group, self.expert_capacity)
         factor = self.capacity_factor_train if training else self.capacity_factor_eval
         slots = group * factor / self.num_experts
         # Rounded up less a rounding error: 10 tokens x 1.1 / 11 experts are 1 slot.
@@ -225,7 +231,8 @@ def check_options(layer: Mixture) -> None:
         }.items()
         if (value := getattr(layer, name)) not in known
     ]
-    sizes = ("num_experts", "group_size", "ntlb_top_k", "top_n_num_experts_per_token")
+    sizes = ["num_experts", "group_size", "ntlb_top_k", "top_n_num_experts_per_token"]
+    sizes += ["expert_capacity"] if layer.expert_capacity is not None else []
     faults += [
         f"{name} = {value!r}; give a whole number from 1"
         for name in sizes

@@ -100,6 +100,16 @@ def test_an_even_router_drops_nothing_at_factor_one():
     assert (np.abs(y).max(-1) > 0).all() and float(found.reports["dropped"]) == 0
 
 
+def test_an_expert_takes_so_many_tokens_of_each_sequence():
+    layer = MoE1D(num_experts=4, moe_gating="switch", hidden_size=16, expert_capacity=2)
+    y, found = routed(layer, positive(3, 5, 8), one_expert(4), 4)
+    assert (np.abs(y[:, :2]).max(-1) > 0).all() and (y[:, 2:] == 0).all()
+    assert float(found.reports["dropped"]) == pytest.approx(0.6)
+    assert layer.capacity(1, training=False) == 1
+    with pytest.raises(ConfigError, match="expert_capacity = 0"):
+        MoE1D(expert_capacity=0)
+
+
 @pytest.mark.parametrize(
     ("group", "experts", "factor", "minimum", "down", "up"),
     [
