@@ -15,7 +15,7 @@ _HOMES = {
     "Trainer": "mtf_models.runtime.trainer",
     "build_model": "mtf_models.runtime.build",
     "load_model": "mtf_models.runtime.build",
-    "serialize_training_step": "mtf_models.optimize.microbatch",
+    "serialize_training_step": "mtf_models.optimize.training_step",
 }
 _LANGUAGE = "mtf_models.mesh"
 

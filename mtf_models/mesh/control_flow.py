@@ -88,8 +88,15 @@ def _loop(
         state = body_fn(*named(values))
         return [transpose(x, shape).value for x, shape in zip(state, shapes, strict=True)]
 
+    def condition(*values: tf.Tensor) -> tf.Tensor:
+        holds = cond_fn(*named(values))
+        wrong = holds.shape.ndims > 0 or not holds.dtype.is_bool
+        found = f"the condition is {holds.dtype.name} {holds.shape}, not one bool"
+        refuse("while_loop", [found if wrong else None])
+        return holds.value
+
     final = tf.while_loop(
-        lambda *values: cond_fn(*named(values)).value,
+        condition,
         body,
         [x.value for x in inputs],
         maximum_iterations=maximum_iterations,

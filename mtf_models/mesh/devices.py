@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -72,6 +73,20 @@ def choose(count: int, names: list[str] | None = None) -> list[str]:
             return _first(count, kind, len(found))
     make_virtual_cpus(count)
     return _first(count, "CPU", len(tf.config.list_logical_devices("CPU")))
+
+
+def names(devices: Sequence[str | tf.config.LogicalDevice] | None) -> list[str] | None:
+    """The names of devices that are given by name or as TensorFlow's objects; None stays None.
+
+    Raises:
+        DeviceError: if they are not a list of such.
+    """
+    if devices is None:
+        return None
+    found = [getattr(device, "name", device) for device in devices]
+    if isinstance(devices, str) or not all(isinstance(name, str) for name in found):
+        raise DeviceError(f'Devices are {devices!r}; give a list of names such as ["CPU:0"].')
+    return found
 
 
 def check_named(count: int, names: list[str]) -> list[str]:

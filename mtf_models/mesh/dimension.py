@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
-import contextlib
 import operator
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mtf_models.errors import ShapeError
 
 _SEPARATORS = re.compile(r"[\s,;.]+")
+_NOT_IN_NAMES = re.compile(r"[\s,;.:]")
 
 
-class Dimension(NamedTuple):
-    """A name and a size. Two dimensions are the same if both agree."""
-
+class _NameAndSize(NamedTuple):
     name: str
     size: int
+
+
+class Dimension(_NameAndSize):
+    """A name and a size. Two dimensions are the same if both agree.
+
+    Args:
+        name: without space, comma, semicolon, colon and full stop, which separate in texts.
+        size: a whole number from 1.
+
+    Raises:
+        ShapeError: if the name or the size is none.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, size: int) -> Dimension:
+        """Checks the name and the size; a tuple has no later place for it."""
+        faults = _faults_of(name, size)
+        if faults:
+            raise ShapeError(_not_dimensions([faults]))
+        return super().__new__(cls, name, operator.index(size))
 
     def __str__(self) -> str:
         return f"{self.name}={self.size}"
 
 
 DimensionLike: TypeAlias = Dimension | tuple[str, int]
-ShapeLike: TypeAlias = "Shape | str | Iterable[DimensionLike]"
+ShapeLike: TypeAlias = "Shape | str | Mapping[str, int] | Iterable[DimensionLike]"
 
 
 def convert_to_dimension(value: DimensionLike | None) -> Dimension | None:
@@ -35,10 +54,27 @@ def convert_to_dimension(value: DimensionLike | None) -> Dimension | None:
     """
     if value is None or isinstance(value, Dimension):
         return value
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
-        with contextlib.suppress(TypeError):
-            return Dimension(value[0], operator.index(value[1]))
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return Dimension(*value)
     raise ShapeError(f"Not a dimension: {value!r}. Give a Dimension or a (name, size) pair.")
+
+
+def _faults_of(name: object, size: object) -> str | None:
+    """What is wrong with a name and a size."""
+    if not isinstance(name, str) or not name or _NOT_IN_NAMES.search(name):
+        return f"{name!r} is no name"
+    try:
+        whole = operator.index(size)
+    except TypeError:
+        return f"{name}={size!r}"
+    return None if whole >= 1 and not isinstance(size, bool) else f"{name}={whole}"
+
+
+def _not_dimensions(faults: Iterable[str]) -> str:
+    return (
+        f"Not a dimension: {', '.join(faults)}. A name is a text without spaces, commas, colons, "
+        "semicolons and full stops, a size a whole number from 1."
+    )
 
 
 def parse_pairs(text: str, what: str) -> list[tuple[str, str]]:
@@ -61,7 +97,8 @@ def parse_pairs(text: str, what: str) -> list[tuple[str, str]]:
 class Shape:
     """An ordered list of distinct named dimensions.
 
-    `Shape([Dimension("batch", 8), ("length", 128)])` and `Shape("batch:8 length:128")` are equal.
+    `Shape([Dimension("batch", 8), ("length", 128)])`, `Shape("batch:8 length:128")` and
+    `Shape({"batch": 8, "length": 128})` are equal.
 
     Raises:
         ShapeError: if a dimension is repeated, or the text cannot be read.
@@ -74,7 +111,9 @@ class Shape:
             dims = dims.dims
         elif isinstance(dims, str):
             dims = _parse_dimensions(dims)
-        self.dims: tuple[Dimension, ...] = tuple(convert_to_dimension(d) for d in dims)
+        elif isinstance(dims, Mapping):
+            dims = dims.items()
+        self.dims: tuple[Dimension, ...] = _converted(dims)
         self._by_name = {d.name: d for d in self.dims}
         if len(self._by_name) != len(self.dims):
             names = self.dimension_names
@@ -193,8 +232,34 @@ def is_subsequence(short: Sequence[Dimension], long: Sequence[Dimension]) -> boo
     return all(dim in rest for dim in short)
 
 
+def two_sizes(shapes: Iterable[Shape]) -> list[str]:
+    """What is wrong where one name has several sizes in shapes that go together."""
+    sizes: dict[str, set[int]] = {}
+    for dim in (d for shape in shapes for d in shape):
+        sizes.setdefault(dim.name, set()).add(dim.size)
+    return [
+        f"{name} has the sizes {' and '.join(map(str, sorted(found)))}; rename one"
+        for name, found in sizes.items()
+        if len(found) > 1
+    ]
+
+
 def _dims_of(value: ShapeLike | Dimension) -> tuple[Dimension, ...]:
     return (value,) if isinstance(value, Dimension) else Shape(value).dims
+
+
+def _converted(dims: Iterable[DimensionLike]) -> tuple[Dimension, ...]:
+    """Dimensions of pairs; all that are none are listed in one error."""
+    found = [tuple(d) if isinstance(d, list) else d for d in dims]
+    faults = [
+        _faults_of(*d) if isinstance(d, tuple) and len(d) == 2 else repr(d)
+        for d in found
+        if not isinstance(d, Dimension)
+    ]
+    faults = [fault for fault in faults if fault]
+    if faults:
+        raise ShapeError(_not_dimensions(faults))
+    return tuple(convert_to_dimension(d) for d in found)
 
 
 def _parse_dimensions(text: str) -> list[Dimension]:

@@ -8,8 +8,15 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from mtf_models.errors import ShapeError
-from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
+from mtf_models.errors import refuse
+from mtf_models.mesh.dimension import (
+    Dimension,
+    Shape,
+    ShapeLike,
+    convert_to_dimension,
+    convert_to_shape,
+    two_sizes,
+)
 from mtf_models.mesh.layout import clashing, tensor_layout
 from mtf_models.mesh.reduce import reduce_sum
 from mtf_models.mesh.reshape import broadcast, transpose
@@ -40,9 +47,8 @@ def einsum(
         LayoutError: if the result cannot be laid out.
     """
     xs = list(xs)
-    output = convert_to_shape(output_shape)
-    _check(xs, output or Shape())
-    output = _output_shape(xs, output, reduced_dims)
+    reduced = None if reduced_dims is None else [convert_to_dimension(d) for d in reduced_dims]
+    output = _output_shape(xs, convert_to_shape(output_shape), reduced)
     xs[0].mesh.layout(output)
     xs = [_without_lone_dims(xs, i, output) for i in range(len(xs))]
     whole: set[Dimension] = set()
@@ -112,37 +118,23 @@ def _without_lone_dims(xs: list[Tensor], index: int, output: Shape) -> Tensor:
 def _output_shape(
     xs: list[Tensor], output: Shape | None, reduced: Sequence[Dimension] | None
 ) -> Shape:
+    """The shape of the result, or one error that lists all that does not fit together."""
     found = list(dict.fromkeys(d for x in xs for d in x.shape))
-    if reduced is not None:
-        absent = [d for d in reduced if d not in found]
-        kept = [d for d in output or () if d in reduced]
-        if absent or kept:
-            raise ShapeError(
-                f"einsum cannot reduce {', '.join(map(str, absent or kept))}: "
-                + ("no operand has it." if absent else f"the output {output} keeps it.")
-            )
+    dtypes = sorted({x.dtype.name for x in xs})
+    absent = [str(d) for d in reduced or () if d not in found]
+    kept = [str(d) for d in output or () if d in (reduced or ())]
+    refuse(
+        f"einsum of {', '.join(str(x.shape) for x in xs)}"
+        + ("" if output is None else f" to {output}"),
+        [
+            f"the dtypes {' and '.join(dtypes)} are mixed; cast operands" if dtypes[1:] else None,
+            *two_sizes([*(x.shape for x in xs), output or Shape()]),
+            f"no operand has {', '.join(absent)} to reduce" if absent else None,
+            f"the output keeps {', '.join(kept)}, which is to be reduced" if kept else None,
+        ],
+    )
     if output is not None:
         return output
     if reduced is None:
         reduced = [d for d in found if sum(d in x.shape for x in xs) > 1]
     return Shape([d for d in found if d not in reduced])
-
-
-def _check(xs: list[Tensor], output: Shape) -> None:
-    if not xs:
-        raise ShapeError("einsum needs at least one tensor.")
-    dtypes = {x.dtype.name for x in xs}
-    if len(dtypes) > 1:
-        raise ShapeError(f"einsum mixes dtypes {', '.join(sorted(dtypes))}; cast the operands.")
-    sizes: dict[str, set[int]] = {}
-    for shape in [*(x.shape for x in xs), output]:
-        for dim in shape:
-            sizes.setdefault(dim.name, set()).add(dim.size)
-    twice = [
-        f"{name} ({' and '.join(map(str, sorted(s)))})" for name, s in sizes.items() if len(s) > 1
-    ]
-    if twice:
-        raise ShapeError(
-            f"einsum of {', '.join(str(x.shape) for x in xs)} to {output}: one name has two sizes: "
-            f"{', '.join(twice)}. Rename one of them."
-        )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from mtf_models.errors import ShapeError
-from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape, is_subsequence
+from mtf_models.errors import ShapeError, refuse
+from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape, is_subsequence, two_sizes
 from mtf_models.mesh.dtype import DTypeLike, as_dtype
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import broadcast, broadcast_value
@@ -104,11 +104,9 @@ def _binary(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., Tens
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
             x = _with_scalar(function, a, b)
             return x if output_shape is None else broadcast(x, output_shape)
-        _check_dtypes(name, a, b)
-        if output_shape is None:
-            shape = binary_shape(a.shape, b.shape)
-        else:
-            shape = convert_to_shape(output_shape)
+        output = convert_to_shape(output_shape)
+        _check(name, [a, b], [a, b], output)
+        shape = binary_shape(a.shape, b.shape) if output is None else output
         found = Shape([d for d in shape if d in a.shape or d in b.shape])
         value = function(broadcast_value(a, found), broadcast_value(b, found))
         return broadcast(make(a.mesh, value, found), shape)
@@ -176,10 +174,12 @@ def where(
         if_false: a tensor of the same dtype, or a scalar.
         output_shape: by default the union of the shapes, the longest first.
     """
-    mesh, dtype = condition.mesh, _common_dtype(if_true, if_false)
+    mesh, shape = condition.mesh, convert_to_shape(output_shape)
+    given = [side for side in (if_true, if_false) if isinstance(side, Tensor)]
+    _check("where", [condition, *given], given, shape)
+    dtype = given[0].dtype if given else tf.float32
     chosen = condition if condition.dtype == tf.bool else not_equal(condition, 0)
     sides = [_as_tensor(mesh, side, dtype) for side in (if_true, if_false)]
-    shape = convert_to_shape(output_shape)
     if shape is None:
         shape = binary_shape(binary_shape(chosen.shape, sides[0].shape), sides[1].shape)
     a, b = (broadcast_value(side, shape) for side in sides)
@@ -262,20 +262,21 @@ def _as_tensor(mesh: Mesh, value: Operand, dtype: tf.DType) -> Tensor:
     return import_tf_tensor(mesh, scalar(value, dtype), Shape())
 
 
-def _common_dtype(*values: Operand) -> tf.DType:
-    found = {v.dtype for v in values if isinstance(v, Tensor)}
-    if len(found) > 1:
-        names = " and ".join(sorted(d.name for d in found))
-        raise ShapeError(f"mtf.where mixes {names}; cast one side.")
-    return found.pop() if found else tf.float32
-
-
-def _check_dtypes(name: str, a: Tensor, b: Tensor) -> None:
-    if a.dtype != b.dtype:
-        raise ShapeError(
-            f"mtf.{name} of {a.dtype.name} {a.shape} and {b.dtype.name} {b.shape}: the dtypes must "
-            "be equal; cast one (mtf.cast)."
-        )
+def _check(name: str, operands: list[Tensor], alike: list[Tensor], output: Shape | None) -> None:
+    """Refuses operands whose dtypes, sizes or result do not go together; `alike` need one dtype."""
+    dtypes = sorted({x.dtype.name for x in alike})
+    lost = [] if output is None else [d for x in operands for d in x.shape if d not in output]
+    listed = ", ".join(f"{x.dtype.name} {x.shape}" for x in operands)
+    refuse(
+        f"mtf.{name} of {listed}" + ("" if output is None else f" to {output}"),
+        [
+            f"the dtypes {' and '.join(dtypes)} must be equal; cast one (mtf.cast)"
+            if dtypes[1:]
+            else None,
+            *two_sizes([*(x.shape for x in operands), output or Shape()]),
+            f"the result lacks {', '.join(map(str, dict.fromkeys(lost)))}" if lost else None,
+        ],
+    )
 
 
 def _install_operators() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from mtf_models.errors import LayoutError, ShapeError, did_you_mean
 from mtf_models.mesh import glossary
@@ -26,6 +26,9 @@ class Fault(NamedTuple):
         return f"{self.reason} (in {shown}{more}): {self.remedy}"
 
 
+RulesLike: TypeAlias = "LayoutRules | str | Mapping[str, str] | Iterable[tuple[str, str]]"
+
+
 class LayoutRules:
     """An immutable list of (dimension name, axis name).
 
@@ -36,13 +39,13 @@ class LayoutRules:
         LayoutError: if a dimension is sent to two axes, or the text cannot be read.
     """
 
-    def __init__(self, rules: LayoutRules | str | Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, rules: RulesLike = ()) -> None:
         if isinstance(rules, LayoutRules):
             pairs = rules.pairs
         elif isinstance(rules, str):
             pairs = _parse(rules)
         else:
-            pairs = tuple((str(dim), str(axis)) for dim, axis in rules)
+            pairs = _pairs(rules.items() if isinstance(rules, Mapping) else rules)
         self.pairs: tuple[tuple[str, str], ...] = tuple(dict.fromkeys(pairs))
         self._axis_of = dict(self.pairs)
         twice = {d: [a for x, a in self.pairs if x == d] for d, _ in self.pairs}
@@ -177,6 +180,22 @@ def _parse(text: str) -> tuple[tuple[str, str], ...]:
         raise LayoutError(
             str(error).replace("batch:8,length:128", "batch:data,heads:model")
         ) from None
+
+
+def _pairs(rules: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    found = list(rules)
+    bad = [
+        repr(rule)
+        for rule in found
+        if not isinstance(rule, tuple | list)
+        or len(rule) != 2
+        or not all(isinstance(name, str) and name for name in rule)
+    ]
+    if bad:
+        raise LayoutError(
+            f"Not a layout rule: {', '.join(bad)}. Give pairs of a dimension's and an axis's name."
+        )
+    return tuple((dim, axis) for dim, axis in found)
 
 
 def _indivisible(dim: Dimension, axis: str, parts: int) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -15,7 +15,14 @@ from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
 from mtf_models.mesh.engines.dtensor import DTensorEngine
 from mtf_models.mesh.engines.recorder import RecorderEngine
 from mtf_models.mesh.engines.single import SingleEngine
-from mtf_models.mesh.layout import Layout, LayoutRules, layout_faults, raise_faults, tensor_layout
+from mtf_models.mesh.layout import (
+    Layout,
+    LayoutRules,
+    RulesLike,
+    layout_faults,
+    raise_faults,
+    tensor_layout,
+)
 
 Engine = SingleEngine | DTensorEngine | RecorderEngine
 
@@ -29,10 +36,11 @@ class Mesh:
     size can be planned for without them.
 
     Args:
-        shape: the axes and their sizes, as text or pairs; empty for one device.
-        layout: the layout rules, as text or pairs.
-        devices: names such as "GPU:0", one for each part; by default all accelerators, or with
-            none the CPU, made into as many virtual devices as the mesh needs.
+        shape: the axes and their sizes, as text, pairs or mapping; empty for one device.
+        layout: the layout rules, as text, pairs or mapping.
+        devices: names such as "GPU:0" or TensorFlow's logical devices, one for each part; by
+            default all accelerators, or with none the CPU, made into as many virtual devices as
+            the mesh needs.
 
     Raises:
         LayoutError: if a dimension is sent to two axes, or a text cannot be read.
@@ -42,23 +50,20 @@ class Mesh:
     def __init__(
         self,
         shape: ShapeLike = "",
-        layout: LayoutRules | str | Iterable[tuple[str, str]] = "",
-        devices: list[str] | None = None,
+        layout: RulesLike = "",
+        devices: Sequence[str | tf.config.LogicalDevice] | None = None,
     ) -> None:
         try:
             self.shape = Shape(shape)
         except ShapeError as error:
             raise LayoutError(f"Cannot read the mesh. {error}") from None
-        empty = [str(axis) for axis in self.shape if axis.size < 1]
-        if empty:
-            raise LayoutError(f"Mesh axes of no devices: {', '.join(empty)}. A size is at least 1.")
         self.rules = LayoutRules(layout)
         self.axes: dict[str, int] = {d.name: d.size for d in self.shape}
-        self._named_devices = devices
+        self._named_devices = device_list.names(devices)
         self._engine: Engine | None = None
         self._layouts: dict[tuple[Shape, frozenset[Dimension]], Layout] = {}
-        if devices is not None:
-            device_list.check_named(self.size, devices)
+        if self._named_devices is not None:
+            device_list.check_named(self.size, self._named_devices)
 
     @property
     def size(self) -> int:

@@ -294,6 +294,40 @@ def substituting(uses: Uses, values: Sequence[tf.Tensor]) -> Iterator[None]:
         yield
 
 
+class StoreInUse(NamedTuple):
+    """Where `get_variable` takes variables from.
+
+    Attributes:
+        store: the store.
+        table: the values that it gives, by name; None in an abstract pass.
+        makes_variables: whether it makes those that are not there.
+    """
+
+    store: VariableStore
+    table: Mapping[str, tf.Tensor] | None
+    makes_variables: bool
+
+
+def store_in_use(asked_by: str) -> StoreInUse:
+    """What `get_variable` takes from just now.
+
+    Args:
+        asked_by: who needs it, for the message.
+
+    Raises:
+        ShapeError: if no store is in use.
+    """
+    source = _active.source
+    if source is None:
+        raise ShapeError(
+            f"mtf.{asked_by} needs a store of variables: call it under `with store.eager():` or "
+            "`with store.serving(store.read()):`."
+        )
+    store = source.store
+    table = None if source.table is None else {**store.read(), **source.table}
+    return StoreInUse(store, table, source.makes_variables)
+
+
 def get_variable(
     mesh: Mesh,
     name: str,
@@ -301,6 +335,8 @@ def get_variable(
     dtype: VariableDType | DTypeLike = tf.float32,
     initializer: Initializer | None = None,
     trainable: bool = True,
+    master_dtype: DTypeLike | None = None,
+    slice_dtype: DTypeLike | None = None,
     activation_dtype: DTypeLike | None = None,
 ) -> Tensor:
     """The value of the variable `name` under the current scope.
@@ -315,7 +351,9 @@ def get_variable(
         dtype: one dtype, or master, slice and activation dtype.
         initializer: by default Glorot uniform.
         trainable: whether optimizers update it.
-        activation_dtype: overrides the activation dtype.
+        master_dtype: overrides the dtype in checkpoints.
+        slice_dtype: overrides the dtype that devices keep.
+        activation_dtype: overrides the dtype that is returned.
 
     Returns:
         A tensor in the activation dtype.
@@ -331,8 +369,8 @@ def get_variable(
     shape = convert_to_shape(shape)
     default = None if initializer else initializers.glorot_uniform(shape)
     dtypes = convert_to_variable_dtype(dtype)
-    if activation_dtype is not None:
-        dtypes = dtypes._replace(activation=as_dtype(activation_dtype))
+    given = {"master": master_dtype, "slice": slice_dtype, "activation": activation_dtype}
+    dtypes = dtypes._replace(**{k: as_dtype(v) for k, v in given.items() if v is not None})
     spec = VariableSpec(
         scopes.full_name(name),
         Shape([*scopes.stacked_dims(), *shape]),

@@ -7,10 +7,11 @@ from mtf_models.optimize.adafactor import (
     adafactor_decay_rate_pow,
 )
 from mtf_models.optimize.adam import AdamW, AdamWeightDecayOptimizer
-from mtf_models.optimize.microbatch import num_microbatches, serialize_training_step
+from mtf_models.optimize.microbatch import in_microbatches, num_microbatches
 from mtf_models.optimize.momentum import MomentumOptimizer
 from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.optimize.sgd import SgdOptimizer
+from mtf_models.optimize.training_step import serialize_training_step
 
 __all__ = [
     "AdafactorOptimizer",
@@ -24,4 +25,5 @@ __all__ = [
     "num_microbatches",
     "schedules",
     "serialize_training_step",
+    "in_microbatches",
 ]

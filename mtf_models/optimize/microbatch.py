@@ -66,10 +66,10 @@ def num_microbatches(
     return min(n for n in range(1, rows + 1) if rows % n == 0 and rows // n <= largest)
 
 
-def serialize_training_step(
+def in_microbatches(
     features: Tensors, step_fn: StepFunction, batch_dim: Dimension, num_splits: int
 ) -> tuple[Tensors, Tensors]:
-    """Computes one training step in `num_splits` micro-batches, one after the other in a loop.
+    """Computes gradients in `num_splits` micro-batches, one after the other in a loop.
 
     Micro-batch m takes the rows whose number leaves the rest m when divided by `num_splits`, so
     that each part of a mesh keeps its rows. With one micro-batch `step_fn` is called with the

@@ -20,7 +20,7 @@ from mtf_models.mesh.dtype import VariableDType
 from mtf_models.mesh.initializers import zeros
 from mtf_models.mesh.variable import VariableSpec
 from mtf_models.optimize.adafactor import AdafactorOptimizer
-from mtf_models.optimize.microbatch import num_microbatches, serialize_training_step
+from mtf_models.optimize.microbatch import in_microbatches, num_microbatches
 from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.optimize.schedules import Schedule, compute
 from mtf_models.runtime.compiled import CompiledFunction, Tensors
@@ -213,7 +213,7 @@ class Trainer:
             )
             return grads, {"loss": output.loss, **output.losses, **output.reports}
 
-        return serialize_training_step(features, compute_part, batch, count)
+        return in_microbatches(features, compute_part, batch, count)
 
     def _microbatches(self, batch: Dimension, features: Tensors) -> int:
         lengths = {n: x.shape.get_dim_by_name("length").size for n, x in features.items()}

@@ -45,12 +45,12 @@ class TestForms:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"reduced_dims": [mtf.Dimension("d", 4)]}, "cannot reduce d=4: no operand"),
+            ({"reduced_dims": [mtf.Dimension("d", 4)]}, "no operand has d=4 to reduce"),
             (
                 {"output_shape": "a:2", "reduced_dims": [mtf.Dimension("a", 2)]},
-                "cannot reduce a=2: the output",
+                "the output keeps a=2",
             ),
-            ({"output_shape": "a:7"}, r"two sizes: a \(2 and 7\)"),
+            ({"output_shape": "a:7"}, "a has the sizes 2 and 7"),
         ],
     )
     def test_contradictions_are_refused(self, arguments, message):
@@ -58,7 +58,7 @@ class TestForms:
             mtf.einsum([ones(self.X), ones(self.Y)], **arguments)
 
     def test_operands_that_do_not_fit_are_refused(self):
-        with pytest.raises(ShapeError, match=r"b \(3 and 5\), c \(4 and 6\)"):
+        with pytest.raises(ShapeError, match="b has the sizes 3 and 5.*c has the sizes 4 and 6"):
             mtf.einsum([ones("b:3,c:4"), ones("b:5,c:6")])
 
 

@@ -74,7 +74,7 @@ def test_dtypes_are_not_mixed(x):
             function(x, whole)
     with pytest.raises(ShapeError, match="float32 and int32"):
         mtf.where(x > 2, x, whole)
-    with pytest.raises(ShapeError, match="float32, int32"):
+    with pytest.raises(ShapeError, match="float32 and int32"):
         mtf.einsum([x, whole])
 
 

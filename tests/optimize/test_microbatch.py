@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.errors import LayoutError, ShapeError
-from mtf_models.optimize import num_microbatches, serialize_training_step
+from mtf_models.optimize.microbatch import in_microbatches, num_microbatches
 
 BATCH, IN, OUT = mtf.Dimension("batch", 16), mtf.Dimension("d_model", 4), mtf.Dimension("d_ff", 8)
 X, Y, W = mtf.Shape([BATCH, IN]), mtf.Shape([BATCH, OUT]), mtf.Shape([IN, OUT])
@@ -56,7 +56,7 @@ def run(mesh, num_splits, compiled):
             "half": mtf.Tensor(mesh, mtf.Shape(), half),
         }
         step = quadratic(mesh, mtf.Tensor(mesh, W, w))
-        grads, outputs = serialize_training_step(features, step, BATCH, num_splits)
+        grads, outputs = in_microbatches(features, step, BATCH, num_splits)
         found = {**grads, **outputs}
         shapes.update({name: t.shape for name, t in found.items()})
         return {name: t.value for name, t in found.items()}
@@ -104,7 +104,7 @@ def test_a_micro_batch_takes_every_nth_row():
         return {}, {}
 
     rows = mtf.mtf_range(mesh, mtf.Dimension("batch", 6))
-    serialize_training_step({"x": rows}, step, mtf.Dimension("batch", 6), 3)
+    in_microbatches({"x": rows}, step, mtf.Dimension("batch", 6), 3)
     assert seen == [(0, [0, 3]), (1, [1, 4]), (2, [2, 5])]
 
 
@@ -112,13 +112,13 @@ def test_a_micro_batch_takes_every_nth_row():
 def test_a_batch_that_does_not_divide_is_refused(num_splits):
     rows = mtf.mtf_range(mtf.Mesh(), BATCH)
     with pytest.raises(ShapeError, match=f"batch=16 cannot be divided into {num_splits}"):
-        serialize_training_step({"x": rows}, lambda *_: ({}, {}), BATCH, num_splits)
+        in_microbatches({"x": rows}, lambda *_: ({}, {}), BATCH, num_splits)
 
 
 def test_micro_batches_too_small_for_the_mesh_are_refused():
     rows = mtf.mtf_range(mtf.Mesh("batch:8", layout="batch:batch"), BATCH)
     with pytest.raises(LayoutError, match="dimension batch of size 4 does not divide"):
-        serialize_training_step({"x": rows}, lambda *_: ({}, {}), BATCH, 4)
+        in_microbatches({"x": rows}, lambda *_: ({}, {}), BATCH, 4)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The cases of what models are made of: attention, positions, decoding, micro-batches."""
 
-from mtf_models.layers import attention
+import mtf_models as mtf
+from mtf_models.layers import attention, dense
 from mtf_models.mesh import Dimension
 from mtf_models.transformer import positions
 from original_cases.language import dim
@@ -28,9 +29,21 @@ def sinusoids(x):
     return {"y": positions.sinusoid_positions(x.mesh, length, width)}
 
 
+def micro_batches(x):
+    rows = dim(x, "a")
+
+    def model(features):
+        h = dense.dense(features["x"], [Dimension("c", 2)], use_bias=False, name="fc")
+        return {"loss": mtf.reduce_sum(mtf.square(h)), "h": h}
+
+    grads, outputs = mtf.serialize_training_step({"x": x}, model, rows, 3)
+    return {**outputs, "grad_kernel": grads["fc/kernel"]}
+
+
 FUNCTIONS = {
     "attention": lambda q, k, v, x: {"y": attend(q, k, v, bias=x)},
     "attention_grad": lambda q, k, v: {"y": attend(q, k, v, extra_logit=0.0)},
     "relative_position_bucket": buckets,
+    "serialize_training_step": micro_batches,
     "sinusoid_positions": sinusoids,
 }
