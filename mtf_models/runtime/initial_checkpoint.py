@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtf_models.checkpoint import SLOTS, Reader
-from mtf_models.checkpoint.historical import stored_names
 from mtf_models.checkpoint.locate import locate
 from mtf_models.checkpoint.names import GLOBAL_STEP, is_slot, step_of
 from mtf_models.checkpoint.restore import restore
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Dimension, Shape, Variable
 from mtf_models.optimize.optimizer import Optimizer
+from mtf_models.runtime.initial_names import matched
 from mtf_models.runtime.settings import RunSettings
 from mtf_models.runtime.trainer import Trainer
 
@@ -86,7 +86,8 @@ def begin(trainer: Trainer, source: InitialCheckpoint) -> Beginning:
     settings = trainer.model.settings
     reader = Reader(source.prefix)
     asked_for = [n for n in reader.names if re.search(settings.init_variable_filter, n)]
-    sources = stored_names(trainer.variables, asked_for)
+    with trainer.model.config.active():
+        sources, skipped = matched(trainer.variables, asked_for)
     weights = trainer.model.variables
     new = [name for name in weights if name not in sources]
     if len(new) == len(weights):
@@ -97,7 +98,7 @@ def begin(trainer: Trainer, source: InitialCheckpoint) -> Beginning:
     restore(
         source.prefix,
         {**weights, **slots},
-        allow_missing=[name for name in new if _may_be_new(settings, name)],
+        allow_missing=[*skipped, *(name for name in new if _may_be_new(settings, name))],
         allow_left_over=[*SLOTS, *set(reader.names).difference(asked_for)],
         allow_partial=not settings.init_strict,
         sources=sources,

@@ -37,9 +37,6 @@ class Recorded:
         self.decodes = "decode/inputs" in self._arrays.files
         self.has_experts = any("moe_combine" in name for name in self._arrays.files)
 
-    def __contains__(self, key):
-        return key in self._arrays.files
-
     def __getitem__(self, key):
         return self._arrays[key]
 
