@@ -47,9 +47,10 @@ class MoE1D(Mixture):
 
     def call(self, context: Context, x: Tensor) -> Tensor:
         """See `TransformerLayer.call`."""
-        return self.mix(context, x, self._experts)[0]
+        return self.mix(context, x, self.experts)[0]
 
-    def _experts(self, context: Context, x: Tensor) -> list[Tensor]:
+    def experts(self, context: Context, x: Tensor) -> list[Tensor]:
+        """What the experts make of the tokens in their slots, [experts, ..., d_model]."""
         h = expert_hidden(context, x, self.hidden_size, self.activation, self.dropout_rate)
         width = Dimension(context.d_model.name, self.output_dim or context.d_model.size)
         return [expert_output(context, h, width, "wo")]

@@ -120,6 +120,21 @@ class Mixture(TransformerLayer):
         Raises:
             LayoutError: if the groups do not divide over the mesh.
         """
+        groups, routes = self.route(context, x)
+        dispatch = Dispatch(routes)
+        outputs = experts(context, dispatch.to_experts(groups.split(x)))
+        return [groups.join(dispatch.from_experts(y)) for y in outputs]
+
+    def route(self, context: Context, x: Tensor) -> tuple[Groups, Routes]:
+        """The groups that tokens fall into, and where each goes.
+
+        Args:
+            context: mode, padding; losses and reports are added to it.
+            x: [batch, length, d_model].
+
+        Raises:
+            LayoutError: if the groups do not divide over the mesh.
+        """
         groups = Groups.of(
             context.mesh,
             x.shape - x.shape.dims[-1],
@@ -132,9 +147,7 @@ class Mixture(TransformerLayer):
         routes = ROUTINGS[self.moe_gating](gates, self._options(context.is_training))
         if not context.incremental:
             self._account(context, gates, routes)
-        dispatch = Dispatch(routes)
-        outputs = experts(context, dispatch.to_experts(groups.split(x)))
-        return [groups.join(dispatch.from_experts(y)) for y in outputs]
+        return groups, routes
 
     def capacity(self, group: int, training: bool) -> int:
         """The number of slots of an expert in a group.
