@@ -12,6 +12,7 @@ from typing import Any
 _HOMES = {
     "MtfError": "mtf_models.errors",
     "Model": "mtf_models.runtime.model",
+    "MtfModel": "mtf_models.runtime.mtf_model",
     "Trainer": "mtf_models.runtime.trainer",
     "build_model": "mtf_models.runtime.build",
     "load_model": "mtf_models.runtime.build",

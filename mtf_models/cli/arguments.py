@@ -56,6 +56,12 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
         help='gin binding that overrides the files, such as "d_model = 128" (repeatable)',
     )
     config.add_argument(
+        "--gin_location_prefix",
+        action="append",
+        metavar="DIR",
+        help="a folder in which gin files are looked for too (repeatable)",
+    )
+    config.add_argument(
         "--module_import",
         action="append",
         metavar="MODULE",

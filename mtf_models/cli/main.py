@@ -19,6 +19,7 @@ COMMANDS = {
     "convert": "average or combine checkpoints, or write them in another format",
     "inspect": "show the variables of a run folder, checkpoint or config",
     "bench": "measure speed on this machine",
+    "run": "run an old command line of t5_mesh_transformer",
     "doctor": "check the installation and this machine",
 }
 """Name to summary; the command is in the module `mtf_models.cli.<name>`, which has

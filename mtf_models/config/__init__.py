@@ -1,6 +1,7 @@
 """Gin configurations, those of the original included: `parse` gives a `Config`."""
 
 from mtf_models.config.configuration import Config, Difference
+from mtf_models.config.names import skipping
 from mtf_models.config.parse import parse, parse_text
 
-__all__ = ["Config", "Difference", "parse", "parse_text"]
+__all__ = ["Config", "Difference", "parse", "parse_text", "skipping"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import enum
 import functools
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,6 +21,10 @@ from mtf_models.configurable import Registration, registered, signature_of
 from mtf_models.errors import ConfigError
 
 _BUILTINS = ("gin.constant", "gin.macro", "gin.singleton")
+
+_skipping: ContextVar[tuple[frozenset[str], bool]] = ContextVar(
+    "skipping", default=(frozenset(), False)
+)
 
 
 class Kind(enum.Enum):
@@ -67,10 +73,32 @@ def resolve(selector: str) -> Name:
     skipped = _matching(selector, legacy.SKIPPED)
     if skipped:
         return Name(skipped[0], Kind.SKIPPED)
+    if _skipped_here(selector):
+        return Name(selector, Kind.SKIPPED)
     known = [*registered(), *original(), *_living()]
     raise ConfigError(
         f"there is no configurable {selector!r}{nearest(selector, map(short, known))}"
     )
+
+
+@contextlib.contextmanager
+def skipping(names: Iterable[str] = (), everything: bool = False) -> Iterator[None]:
+    """Unknown configurables are skipped with a notice, as those that are gone from the original.
+
+    Args:
+        names: which ones, exactly as they are written.
+        everything: whether all are.
+    """
+    token = _skipping.set((frozenset(names), everything))
+    try:
+        yield
+    finally:
+        _skipping.reset(token)
+
+
+def _skipped_here(selector: str) -> bool:
+    names, everything = _skipping.get()
+    return everything or selector in names
 
 
 def signature(name: Name) -> Registration:

@@ -66,7 +66,7 @@ def evaluation_batches(
         lengths, split, shuffle=False, num_epochs=1, trim_output_features=False
     )
     examples = itertools.islice(dataset.as_numpy_iterator(), num_examples)
-    return _batches(examples, lengths, batch_size)
+    return batches_of(examples, lengths, batch_size)
 
 
 def prediction_batches(
@@ -97,7 +97,7 @@ def prediction_batches(
         }
         for text in texts
     )
-    yield from _batches(examples, {"inputs": sequence_length["inputs"]}, batch_size)
+    yield from batches_of(examples, {"inputs": sequence_length["inputs"]}, batch_size)
 
 
 def decode_texts(task: seqio.Task | seqio.Mixture, ids: np.ndarray) -> list[str]:
@@ -114,9 +114,19 @@ def decode_texts(task: seqio.Task | seqio.Mixture, ids: np.ndarray) -> list[str]
     return [vocabulary.decode(np.trim_zeros(row, "b").tolist()) for row in np.asarray(ids)]
 
 
-def _batches(
+def batches_of(
     examples: Iterator[Mapping[str, Any]], lengths: Mapping[str, int], batch_size: int
 ) -> Iterator[EvaluationBatch]:
+    """Puts examples into batches, one to a row, in order.
+
+    Args:
+        examples: with an array of ids for each feature.
+        lengths: feature name to the length of a row; longer examples are cut at the end.
+        batch_size: rows in a batch.
+
+    Yields:
+        The batches.
+    """
     while chunk := list(itertools.islice(examples, batch_size)):
         features, counts = fill_rows([[example] for example in chunk], lengths, segments=False)
         features, _ = pad_batch(features, batch_size)

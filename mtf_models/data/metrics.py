@@ -1,6 +1,6 @@
 """Metrics of tasks: those that the libraries lack, and how a task's metrics are computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import editdistance
@@ -91,8 +91,31 @@ def compute_metrics(
         task.postprocess_fn(prediction, example=example, is_target=False)
         for example, prediction in zip(examples, predictions, strict=True)
     ]
+    return _numbers(task.predict_metric_fns, targets, outputs)
+
+
+def compute_score_metrics(
+    task: seqio.Task, examples: Sequence[Mapping[str, Any]], scores: Sequence[float]
+) -> dict[str, float]:
+    """Computes the metrics of a task that read the log-likelihood of its targets.
+
+    Args:
+        task: the task.
+        examples: its examples, with all their features.
+        scores: one for each of them.
+
+    Returns:
+        Each number under the metric's own name. Empty if the task has no such metric.
+    """
+    targets = [reference(task, example) for example in examples]
+    return _numbers(task.score_metric_fns, targets, scores)
+
+
+def _numbers(
+    metrics: Sequence[Callable[[Any, Any], Mapping[str, Any]]], targets: Any, outputs: Any
+) -> dict[str, float]:
     values: dict[str, float] = {}
-    for metric in task.predict_metric_fns:
+    for metric in metrics:
         for name, value in metric(targets, outputs).items():
             number = value.value if isinstance(value, seqio.metrics.Scalar) else value
             if isinstance(number, int | float | np.number):

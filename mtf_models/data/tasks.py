@@ -60,9 +60,8 @@ def get_task_or_mixture(name: str) -> seqio.Task | seqio.Mixture:
     Raises:
         DataError: there is none of this name.
     """
-    register()
-    names = sorted({*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()})
-    if name not in names:
+    if not is_known(name):
+        names = sorted(_names())
         nearest = difflib.get_close_matches(name, names, n=5, cutoff=0.4) or names[:20]
         raise DataError(
             f"There is no task or mixture {name!r}. The nearest of the {len(names)} known are"
@@ -70,6 +69,11 @@ def get_task_or_mixture(name: str) -> seqio.Task | seqio.Mixture:
             f" T5's own are in {_T5_TASKS}."
         )
     return seqio.get_mixture_or_task(name)
+
+
+def is_known(name: str) -> bool:
+    """Whether there is a task or mixture of this name."""
+    return name in _names()
 
 
 def tasks_with_split(name: str, split: str) -> list[seqio.Task]:
@@ -91,6 +95,11 @@ def tasks_with_split(name: str, split: str) -> list[seqio.Task]:
         splits = "; ".join(f"{task.name}: {', '.join(task.splits)}" for task in tasks)
         raise DataError(f"There is no split {split!r} in {name}. The splits are {splits}.")
     return found
+
+
+def _names() -> set[str]:
+    register()
+    return {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
 
 
 def _add(

@@ -6,7 +6,6 @@ import importlib
 import logging
 
 from mtf_models.config import Config
-from mtf_models.errors import DataError
 
 _log = logging.getLogger("mtf_models")
 
@@ -18,24 +17,16 @@ def import_tasks(config: Config) -> None:
 
     A module of an old config may not exist any more, or need what does not.
     """
+    from mtf_models.data.tasks import is_known
+
     named = [query_task(config, function) for function in _TASK_FUNCTIONS]
-    if all(name is None or _is_known(name) for name in named):
+    if all(name is None or is_known(name) for name in named):
         return
     for module in config.imports:
         try:
             importlib.import_module(module)
         except ImportError as error:
             _log.info("The config imports %s, which cannot be imported: %s.", module, error)
-
-
-def _is_known(task: str) -> bool:
-    from mtf_models.data.tasks import get_task_or_mixture
-
-    try:
-        get_task_or_mixture(task)
-    except DataError:
-        return False
-    return True
 
 
 def query_task(config: Config, function: str) -> str | None:

@@ -17,6 +17,7 @@ class ConfigOptions:
         gin_param: single gin bindings, applied after the files.
         mesh: the mesh, such as "batch:2;model:4".
         layout: the layout rules, such as "batch:batch,d_ff:model".
+        gin_location_prefix: folders in which gin files are looked for, after the working directory.
         module_import: modules to import before the gin files are read.
         strict: whether weights that no layout rule splits are an error.
     """
@@ -25,6 +26,7 @@ class ConfigOptions:
     gin_param: tuple[str, ...] = ()
     mesh: str | None = None
     layout: str | None = None
+    gin_location_prefix: tuple[str, ...] = ()
     module_import: tuple[str, ...] = ()
     strict: bool = False
 
@@ -186,3 +188,70 @@ class ConvertOptions:
     global_step: int | None = None
     dtype: str | None = None
     keep_slots: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What `mtf run` is asked to do: the flags of the original's `t5_mesh_transformer`.
+
+    Attributes:
+        model_dir: the run folder.
+        gin_file: gin files, later ones overriding earlier ones.
+        gin_param: single gin bindings, applied after the files.
+        gin_location_prefix: folders in which gin files are looked for.
+        module_import: modules that register tasks.
+        t5_tfds_data_dir: where TensorFlow datasets are kept.
+        additional_task_cache_dirs: where cached tasks are looked for.
+        additional_deprecated_gin_references: gin names that are skipped.
+        skip_all_gin_unknowns: whether unknown gin names are skipped.
+        use_model_api: whether `mode` and the flags after it say what to do, else gin.
+        mode: "train", "finetune", "eval", "predict" or "score".
+        batch_size: sequences in a batch, with `use_model_api`.
+        input_sequence_length: length of inputs, likewise.
+        target_sequence_length: length of targets, likewise.
+        train_steps: the step at which training ends; with "finetune" how many steps.
+        mixture_or_task: the task or mixture.
+        pretrained_model_dir: what "finetune" begins with.
+        checkpoint_mode: "latest", "all" or "specific".
+        checkpoint_steps: which ones, if specific.
+        eval_summary_dir: where evaluations are written.
+        eval_split: the split to evaluate.
+        input_file: of inputs.
+        target_file: of targets to score.
+        output_file: to write.
+        beam_size: of "predict".
+        temperature: of "predict".
+        keep_top_k: of "predict".
+        export_dir: where to export to.
+        without_meaning: the flags for TPUs that were given.
+    """
+
+    model_dir: str = "/tmp/transformer_standalone"
+    gin_file: tuple[str, ...] = ()
+    gin_param: tuple[str, ...] = ()
+    gin_location_prefix: tuple[str, ...] = ()
+    module_import: tuple[str, ...] = ()
+    t5_tfds_data_dir: str | None = None
+    additional_task_cache_dirs: tuple[str, ...] = ()
+    additional_deprecated_gin_references: tuple[str, ...] = ()
+    skip_all_gin_unknowns: bool = False
+    use_model_api: bool = False
+    mode: str | None = None
+    batch_size: int = 1
+    input_sequence_length: int = 512
+    target_sequence_length: int = 512
+    train_steps: int = 1000
+    mixture_or_task: str = "wmt_t2t_ende_v003"
+    pretrained_model_dir: str = ""
+    checkpoint_mode: str = "latest"
+    checkpoint_steps: tuple[int, ...] = ()
+    eval_summary_dir: str = ""
+    eval_split: str = "validation"
+    input_file: str = ""
+    target_file: str = ""
+    output_file: str = ""
+    beam_size: int = 1
+    temperature: float = 0.0
+    keep_top_k: int = -1
+    export_dir: str = ""
+    without_meaning: tuple[str, ...] = ()

@@ -83,7 +83,8 @@ def read_recorded_config(folder: Path, options: ModelOptions) -> Config:
     return gin_config.parse(
         [str(folder / CONFIG_FILE), *options.gin_file],
         options.gin_param,
-        overrides=overrides(options),
+        options.gin_location_prefix,
+        overrides(options),
     )
 
 
@@ -108,12 +109,13 @@ def _parse(files: Sequence[str], options: NewModelOptions) -> Config:
     params = list(options.gin_param)
     if isinstance(options, TrainOptions) and options.task is not None:
         params.append(task_bindings(options.task))
-    config = gin_config.parse(files, params, overrides=flags)
+    folders = options.gin_location_prefix
+    config = gin_config.parse(files, params, folders, flags)
     if not options.pad_vocab:
         return config
     settings = settings_of(config)
     padding = padding_binding(Mesh(settings.mesh_shape or "", settings.layout_rules))
-    return gin_config.parse(files, [*params, padding], overrides=flags)
+    return gin_config.parse(files, [*params, padding], folders, flags)
 
 
 def settings_of(config: Config) -> RunSettings:

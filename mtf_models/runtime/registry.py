@@ -14,6 +14,8 @@ def register() -> None:
     """Imports every module whose decorators may do it; again does nothing."""
     import mtf_models.runtime.decode_settings
     import mtf_models.runtime.initial_names
+    import mtf_models.runtime.modes.infer
+    import mtf_models.runtime.modes.score
     import mtf_models.runtime.settings
     import mtf_models.runtime.tasks
     import mtf_models.runtime.variable_filter  # noqa: F401

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import functools
+import logging
 import math
 import shlex
 import sys
@@ -17,6 +19,8 @@ from mtf_models.config.statements import Import, read
 from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.runtime.metrics import METRICS_FILE
 from mtf_models.runtime.model import Model
+
+_log = logging.getLogger("mtf_models")
 
 CONFIG_FILE = "operative_config.gin"
 INFO_FILE = "model-info.txt"
@@ -42,6 +46,7 @@ _MAY_CHANGE = (
     "run.mesh_shape",
     "run.mesh_devices",
     "run.layout_rules",
+    "run.mode",
 )
 
 
@@ -67,14 +72,21 @@ class RunFolder:
         """Where the config is recorded."""
         return self.path / CONFIG_FILE
 
-    def check_same(self, recorded: Config, config: Config) -> None:
+    def check_same(self, recorded: Config, config: Config, refuses: bool = True) -> None:
         """Refuses to go on with a run under another config.
+
+        Args:
+            recorded: of the folder.
+            config: of the command.
+            refuses: whether a difference is an error; else it is listed, once.
 
         Raises:
             ConfigError: listing the keys that differ and what can be done; nothing is changed.
         """
         lines = differences(recorded, config, allowed=_MAY_CHANGE)
-        if lines:
+        if lines and not refuses:
+            _say_once(f"{self.path} holds a run of another config, which goes on:\n{lines}")
+        elif lines:
             raise ConfigError(
                 f"{self.path} holds a run of another config:\n{lines}\nTake a new --model_dir, go "
                 "on with the run that is there by --resume, or delete it by --overwrite."
@@ -152,6 +164,11 @@ class RunFolder:
                 f"{file} cannot be written: {error.strerror}. Make room, or take another "
                 "--model_dir."
             ) from error
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    _log.warning(text)
 
 
 def checked_step(manager: CheckpointManager, step: int | None) -> int:

@@ -63,6 +63,12 @@ class RunSettings:
         ensemble_inputs: how many members an ensemble has, each of which trains on a batch of its
             own; None where all train on the same.
         seed: of initial values, data order and dropout.
+        mode: what the original's `run` does; see `runtime.modes.run`.
+        eval_checkpoint_step: which checkpoints it uses; see `runtime.modes.checkpoint_steps`.
+        eval_summary_dir: where evaluations are written; None for a folder below the run's.
+        eval_dir_suffix: is added to the name of that folder.
+        output_eval_examples: whether inputs, targets and predictions are written there.
+        perplexity_eval_steps: how many batches mode perplexity_eval reads at the most.
         total_run_steps: the number of steps that schedules count on; None for `train_steps`.
         variable_filter: what is trained: a regular expression that is searched for in names, or a
             function of a variable; None for everything.
@@ -98,6 +104,12 @@ class RunSettings:
     eval_every_steps: int = 0
     ensemble_inputs: int | None = None
     seed: int = 0
+    mode: str = "train"
+    eval_checkpoint_step: Any = None
+    eval_summary_dir: str | None = None
+    eval_dir_suffix: str | None = None
+    output_eval_examples: bool = True
+    perplexity_eval_steps: int = 100
     total_run_steps: int | None = None
     variable_filter: VariableFilter | None = None
     init_checkpoint: str | None = None

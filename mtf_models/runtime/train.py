@@ -84,8 +84,13 @@ class _Run:
             self.saved = step
 
 
-def run(options: TrainOptions) -> None:
+def run(options: TrainOptions, refuses_other_config: bool = True) -> None:
     """Trains, or goes on training, in `options.model_dir`.
+
+    Args:
+        options: of the command.
+        refuses_other_config: whether a run of another config that is in the folder is an error,
+            else what differs is listed.
 
     Raises:
         MtfError: if the run cannot start, with exit status 2 and nothing changed, or if it fails,
@@ -95,7 +100,7 @@ def run(options: TrainOptions) -> None:
     fine_tune.check_options(options)
     folder = RunFolder(options.model_dir)
     prepare.register(options)
-    config = _config(folder, options)
+    config = _config(folder, options, refuses_other_config)
     ready = _prepare(folder, config, options)
     with folder.locked():
         ready.begin() if options.overwrite else ready.take_up()
@@ -104,7 +109,7 @@ def run(options: TrainOptions) -> None:
             return
         if folder.config_file.exists() and not options.overwrite:
             # Another process may have trained here until now.
-            folder.check_same(read_folder_config(folder.path), config)
+            folder.check_same(read_folder_config(folder.path), config, refuses_other_config)
         # Data are read ahead in a thread of their own, under the bindings that are active here.
         with config.active(), contextlib.closing(_open_stream(ready)) as stream:
             stream.peek()  # Nothing is written or deleted before it is sure that there are data.
@@ -116,7 +121,7 @@ def run(options: TrainOptions) -> None:
     print(announce.farewell(folder.path, ready.steps))
 
 
-def _config(folder: RunFolder, options: TrainOptions) -> Config:
+def _config(folder: RunFolder, options: TrainOptions, refuses_other_config: bool) -> Config:
     """The config to train with, once it is sure that it may be used in the folder."""
     going_on = folder.config_file.exists() and not options.overwrite
     if options.resume:
@@ -131,7 +136,7 @@ def _config(folder: RunFolder, options: TrainOptions) -> Config:
     else:
         config = fine_tune.read_config(folder, options)
     if going_on:
-        folder.check_same(read_folder_config(folder.path), config)
+        folder.check_same(read_folder_config(folder.path), config, refuses_other_config)
     return config
 
 

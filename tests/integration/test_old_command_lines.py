@@ -1,0 +1,239 @@
+"""`mtf run` with the gin files of t5, on what the original wrote in a run of its own.
+
+`cli_run_tiny` holds the folder of that run, and what it made of `inputs.txt` and `targets.txt`.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import hashes, mtf, rows
+
+FIXTURE = Path(__file__).parent / "cli_run_tiny"
+TASK = (
+    "--module_import=hundred_task",
+    '--gin_param=get_vocabulary.mixture_or_task_name = "hundred"',
+)
+EVALUATED = ('--gin_param=MIXTURE_NAME = "hundred"', "--gin_param=run.dataset_split = 'validation'")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(FIXTURE, tmp_path / "model")
+
+
+def old(folder, *words):
+    """The command on the original's config of the folder."""
+    return mtf("run", f"--model_dir={folder}", f"--gin_file={folder / 'config.gin'}", *TASK, *words)
+
+
+def read(path):
+    return path.read_text("utf-8").splitlines()
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return np.load(FIXTURE / "io.npz")
+
+
+def test_scores_of_strings_are_the_originals(folder, tmp_path):
+    outcome = old(
+        folder,
+        "--tpu=",
+        "--tpu_topology=v3-8",
+        "--gin_file=score_from_file.gin",
+        f"--gin_param=inputs_filename = '{folder / 'inputs.txt'}'",
+        f"--gin_param=targets_filename = '{folder / 'targets.txt'}'",
+        f"--gin_param=scores_filename = '{tmp_path / 'found'}'",
+    )
+    assert outcome.status == 0, outcome.err
+    assert "Flags without meaning here, as they are for TPUs: --tpu, --tpu_topology." in outcome.err
+    assert "Computing in float32" in outcome.err
+    written = {file.suffix: read(file) for file in tmp_path.glob("found.*")}
+    assert written.keys() == {".scores", ".targets", ".lengths"}
+    for ending in (".targets", ".lengths"):
+        assert written[ending] == read(FIXTURE / f"scores{ending}")
+    scores, right = written[".scores"], read(FIXTURE / "scores.scores")
+    np.testing.assert_allclose(np.array(scores, float), np.array(right, float), 1e-5)
+    assert read(folder / "commands" / "command")
+
+
+def test_inference_is_the_originals(folder, tmp_path):
+    outcome = old(
+        folder,
+        "--gin_file=infer.gin",
+        f"--gin_param=input_filename = '{folder / 'inputs.txt'}'",
+        f"--gin_param=output_filename = '{tmp_path / 'outputs.txt'}'",
+    )
+    assert outcome.status == 0, outcome.err
+    assert read(tmp_path / "outputs.txt-3") == read(FIXTURE / "outputs.txt-3")
+
+
+def test_perplexity_is_the_originals(folder, recorded):
+    words = (*EVALUATED, "--gin_param=run.perplexity_eval_steps = 1")
+    outcome = old(folder, "--gin_file=perplexity_eval.gin", *words)
+    assert outcome.status == 0, outcome.err
+    assert "step 3  hundred validation: loss 1.572  neg_log_perplexity -2.857" in outcome.out
+    (row,) = rows(folder / "eval_hundred_validation_0")
+    assert row.pop("step") == recorded["perplexity_eval/global_step"] == 3
+    right = {name: float(recorded[f"perplexity_eval/{name}"]) for name in row}
+    assert row == pytest.approx(right, rel=1e-5)
+    assert len(right) == 7
+
+
+def test_evaluation_writes_the_originals_files(folder, tmp_path, recorded):
+    words = (*EVALUATED, "--gin_param=run.batch_size = 4", "--gin_param=eval_checkpoint_step = 3")
+    outcome = old(folder, "--gin_file=eval.gin", "--gin_file=greedy_decode.gin", *words)
+    assert outcome.status == 0, outcome.err
+    assert "step 3  hundred, 4 examples: exactly 0" in outcome.out
+    found = folder / "validation_eval"
+    given = {
+        name: [" ".join(map(str, row[row > 0])) for row in recorded[f"plain/{name}"]]
+        for name in ("inputs", "targets")
+    }
+    assert read(found / "hundred_inputs") == given["inputs"]
+    assert read(found / "hundred_targets") == given["targets"]
+    assert [line.split()[0] for line in read(found / "hundred_3_predictions")] == [
+        str(row[0].argmax()) for row in recorded["eval/logits"][0]
+    ]
+    assert rows(found) == [{"step": 3, "hundred/exactly": 0.0}]
+
+    words = (*words, f"--gin_param=run.eval_summary_dir = '{tmp_path / 'scored'}'")
+    outcome = old(folder, "--gin_file=score_eval.gin", *words)
+    assert outcome.status == 0, outcome.err
+    scores = [float(line) for line in read(tmp_path / "scored" / "hundred_3_predictions")]
+    # The evaluation's loss is the mean over all 40 positions.
+    assert -sum(scores) / 40 == pytest.approx(float(recorded["eval/loss"]), rel=1e-5)
+    assert rows(tmp_path / "scored")[0]["hundred/mean_score"] == pytest.approx(sum(scores) / 4)
+
+
+def test_scores_of_a_task(folder, tmp_path, recorded):
+    outcome = old(
+        folder,
+        "--gin_file=score_from_task.gin",
+        *EVALUATED,
+        f"--gin_param=scores_filename = '{tmp_path / 'found'}'",
+    )
+    assert outcome.status == 0, outcome.err
+    total = sum(float(line) for line in read(tmp_path / "found.scores"))
+    assert -total / 40 == pytest.approx(float(recorded["eval/loss"]), rel=1e-5)
+    assert read(tmp_path / "found.lengths") == ["8", "10", "2", "2"]
+
+
+def test_training_goes_on_with_the_originals_run(folder):
+    words = ("--gin_file=dataset.gin", EVALUATED[0], "--gin_param=run.train_steps = 4")
+    outcome = old(folder, *words)
+    assert outcome.status == 0, outcome.err
+    assert "holds a run of another config, which goes on" in outcome.err
+    assert "steps      3 to 4" in outcome.out
+    assert (folder / "model.ckpt-4.index").exists()
+    assert [row["step"] for row in rows(folder) if "loss" in row] == [4]
+
+
+INFER = ("--gin_file=infer.gin", "--gin_param=output_filename = 'unwritten'")
+REFUSED = {
+    "a mode that there is not": (["--gin_param=run.mode = 'evaluate'"], "no mode; did you mean"),
+    "an export": (["--gin_param=run.mode = 'export'"], "does not export"),
+    "no file of inputs": (
+        [*INFER, "--gin_param=input_filename = 'nope'"],
+        "no file of inputs nope",
+    ),
+    "no file of targets": (
+        ["--gin_file=score_from_file.gin", "--gin_param=targets_filename = 'nope'"],
+        "nope cannot be read",
+    ),
+    "more inputs than targets": (
+        [
+            "--gin_file=score_from_file.gin",
+            f"--gin_param=targets_filename = '{FIXTURE / 'scores.lengths'}'",
+            f"--gin_param=inputs_filename = '{FIXTURE / 'checkpoint'}'",
+        ],
+        "There are 2 inputs for 3 targets",
+    ),
+    "a step that is not there": (
+        [
+            *INFER,
+            f"--gin_param=input_filename = '{FIXTURE / 'inputs.txt'}'",
+            "--gin_param=infer_checkpoint_step = 7",
+        ],
+        "no checkpoint of step 7; there are steps 3",
+    ),
+    "steps that are none": (
+        [
+            *INFER,
+            f"--gin_param=input_filename = '{FIXTURE / 'inputs.txt'}'",
+            "--gin_param=infer_checkpoint_step = 'al'",
+        ],
+        "run.eval_checkpoint_step is 'al'",
+    ),
+    "no task": (["--gin_param=run.mode = 'eval'"], "Mode eval needs a task"),
+    "a mode without the API": (["--mode=eval"], "needs --use_model_api"),
+    "the API without a mode": (["--use_model_api"], "--use_model_api needs --mode"),
+    "an unknown gin name": (["--gin_param=Nothing.here = 1"], "no configurable 'Nothing'"),
+    "an unknown flag": (["--gin_fiel=x"], "did you mean --gin_file"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(folder, name):
+    words, message = REFUSED[name]
+    before = hashes(folder)
+    outcome = old(folder, *words)
+    assert outcome.status == 2
+    assert message in outcome.err
+    assert outcome.out == ""
+    assert hashes(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        ("Nothing", "--skip_all_gin_unknowns"),
+        ("Nobody", "--additional_deprecated_gin_references=x,Nobody"),
+    ],
+)
+def test_unknown_names_can_be_skipped(folder, name, flag):
+    words = (f"--gin_param={name}.here = 1", "--gin_param=run.mode = 'none'")
+    outcome = old(folder, *words, flag)
+    assert "run.mode is 'none'" in outcome.err
+    assert f"without effect here: {name}" in outcome.err
+    assert f"no configurable '{name}'" in old(folder, *words, "--noskip_all_gin_unknowns").err
+
+
+def test_the_model_api(folder, tmp_path, recorded):
+    flags = (
+        "--use_model_api",
+        "--mixture_or_task=hundred",
+        "--input_sequence_length=12",
+        "--target_sequence_length=10",
+        "--batch_size=4",
+    )
+    words = (f"--input_file={folder / 'inputs.txt'}", f"--target_file={folder / 'targets.txt'}")
+    outcome = old(folder, *flags, *words, "--mode=score", f"--output_file={tmp_path / 'found'}")
+    assert outcome.status == 0, outcome.err
+    found = np.array(read(tmp_path / "found.scores"), float)
+    np.testing.assert_allclose(found, np.array(read(FIXTURE / "scores.scores"), float), 1e-5)
+    outcome = old(folder, *flags, "--mode=predict", "--checkpoint_mode=specific")
+    assert "--checkpoint_steps=N,M belong together" in outcome.err
+    outcome = old(folder, *flags, "--mode=export_predict")
+    assert "does not export" in outcome.err
+    assert json.loads(read(folder / "checkpoint")[0].partition(": ")[2]) == "model.ckpt-3"
+
+
+def test_predictions_of_the_model_api(folder, tmp_path):
+    outcome = old(
+        folder,
+        "--use_model_api",
+        "--mode=predict",
+        "--mixture_or_task=hundred",
+        "--input_sequence_length=12",
+        "--target_sequence_length=10",
+        f"--input_file={folder / 'inputs.txt'}",
+        f"--output_file={tmp_path / 'decoded'}",
+        "--beam_size=4",
+        "--temperature=0",
+    )
+    assert outcome.status == 0, outcome.err
+    assert read(tmp_path / "decoded-3") == read(FIXTURE / "outputs.txt-3")
