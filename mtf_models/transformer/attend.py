@@ -39,7 +39,7 @@ def attend(
         [batch, length, heads, d_kv].
     """
     q, k, v = qkv
-    options = _options(layer, context)
+    options = attention_options(layer, context)
     seen: list[Tensor] = []
     if layer.z_loss_coeff is not None and context.is_training:
         options["observe"] = seen.append
@@ -56,7 +56,13 @@ def attend(
     return y
 
 
-def _options(layer: Any, context: Context) -> dict[str, Any]:
+def attention_options(layer: Any, context: Context) -> dict[str, Any]:
+    """Arguments of `layers.attention.attention` that a layer's options say.
+
+    Args:
+        layer: has the options of `SelfAttention`.
+        context: of the call.
+    """
     options = dict(layer.attention_kwargs)
     names = options.pop("dropout_broadcast_dims", None)
     alike = [context.length_dim] if names is None else list(names)

@@ -221,6 +221,29 @@ class Context:
         self.caches[key] = mtf.where(here, row, old, output_shape=shape)
         return self.caches[key]
 
+    def recent(self, name: str, x: Tensor, count: int) -> Tensor:
+        """The values of the last positions up to this one, when decoding; zeros before the first.
+
+        Args:
+            name: of the values, unique in the running layer.
+            x: [batch, length, ...] of the one position.
+            count: how many.
+
+        Returns:
+            [batch, window, ...].
+        """
+        window = Dimension("window", count)
+        key = scopes.full_name(name)
+        shape = Shape([window if d == self.length_dim else d for d in x.shape])
+        old = self.caches.get(key)
+        if old is None:
+            old = mtf.zeros(self.mesh, shape, x.dtype)
+        last = mtf.equal(mtf.mtf_range(self.mesh, window), count - 1)
+        row = mtf.reshape(x, x.shape - self.length_dim)
+        moved = mtf.shift(old, -1, window, wrap=False)
+        self.caches[key] = mtf.where(last, row, moved, output_shape=shape)
+        return self.caches[key]
+
     def encoder_memory(self, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:
         """A projection of the encoder's output; computed once for all steps of decoding.
 
