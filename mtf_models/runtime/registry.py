@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import pkgutil
+
+from mtf_models import layers, optimize, transformer
 
 
 @functools.cache
@@ -14,19 +18,8 @@ def register() -> None:
     import mtf_models.runtime.modes.score
     import mtf_models.runtime.settings
     import mtf_models.runtime.tasks
-    import mtf_models.runtime.variable_filter
-    import mtf_models.transformer.attention
-    import mtf_models.transformer.bitransformer
-    import mtf_models.transformer.convolution
-    import mtf_models.transformer.evolved
-    import mtf_models.transformer.feed_forward
-    import mtf_models.transformer.fixup
-    import mtf_models.transformer.general_bilinear
-    import mtf_models.transformer.local_attention
-    import mtf_models.transformer.local_convolution
-    import mtf_models.transformer.memory_layers
-    import mtf_models.transformer.moe.layer
-    import mtf_models.transformer.parallel
-    import mtf_models.transformer.student_teacher
-    import mtf_models.transformer.talking_heads
-    import mtf_models.transformer.universal.stack  # noqa: F401
+    import mtf_models.runtime.variable_filter  # noqa: F401
+
+    for package in (layers, optimize, transformer):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
