@@ -15,7 +15,8 @@ from mtf_models.errors import did_you_mean
 COMMANDS = {
     "train": "train a model, or go on training it",
     "eval": "measure a trained model on a split of its tasks",
-    "infer": "decode a file of inputs with a trained model",
+    "infer": "decode inputs with a trained model",
+    "score": "say how likely a trained model finds targets",
     "convert": "average or combine checkpoints, or write them in another format",
     "inspect": "show the variables of a run folder, checkpoint or config",
     "bench": "measure speed on this machine",

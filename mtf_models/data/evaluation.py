@@ -69,37 +69,6 @@ def evaluation_batches(
     return batches_of(examples, lengths, batch_size)
 
 
-def prediction_batches(
-    task: seqio.Task | seqio.Mixture,
-    texts: Sequence[str],
-    sequence_length: Mapping[str, int],
-    batch_size: int,
-) -> Iterator[EvaluationBatch]:
-    """Encodes texts as inputs of a task.
-
-    Args:
-        task: the task or mixture whose vocabularies are used. One without `inputs` is for
-            decoder-only models: its texts are prompts, which do not end in an end of sequence.
-        texts: one text for each example, in order.
-        sequence_length: with the length of `inputs`; a longer text is cut at the end.
-        batch_size: rows in a batch.
-
-    Yields:
-        Batches of `inputs`, whose examples carry the text as `inputs_pretokenized`.
-    """
-    feature = task.output_features.get("inputs")
-    ending = [feature.vocabulary.eos_id] if feature and feature.add_eos else []
-    vocabulary = (feature or task.output_features["targets"]).vocabulary
-    examples = (
-        {
-            "inputs": np.array([*vocabulary.encode(text), *ending], np.int32),
-            "inputs_pretokenized": text,
-        }
-        for text in texts
-    )
-    yield from batches_of(examples, {"inputs": sequence_length["inputs"]}, batch_size)
-
-
 def decode_texts(task: seqio.Task | seqio.Mixture, ids: np.ndarray) -> list[str]:
     """Turns decoded ids into texts with the vocabulary of the task's targets.
 

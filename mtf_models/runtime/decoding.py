@@ -65,6 +65,16 @@ class DecodeRequest:
             raise ConfigError(f"decode has seed = {self.seed!r}; give a whole number from 0.")
 
 
+def settings_of(model: Model, request: DecodeRequest) -> DecodeSettings:
+    """What the config and a request say together.
+
+    Raises:
+        ConfigError: if they do not fit together.
+    """
+    with model.config.active():
+        return decode_settings(not isinstance(model.network, Unitransformer), request.options)
+
+
 def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) -> DecodeResult:
     """Decodes a batch.
 
@@ -77,9 +87,8 @@ def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) ->
         ConfigError: if what is asked for does not fit together.
         DataError: if features, prefix or row numbers do not fit.
     """
-    has_encoder = not isinstance(model.network, Unitransformer)
-    with model.config.active():
-        settings = decode_settings(has_encoder, request.options)
+    settings = settings_of(model, request)
+    has_encoder = settings.has_encoder
     rows = {name: x for name, x in features.items() if name != "targets"}
     names = ("inputs",)
     if request.prefix is not None:

@@ -1,94 +1,148 @@
-"""Decoding a file of inputs."""
+"""Decoding the examples of a file or of a task's split."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mtf_models.errors import DataError, failing_run
-from mtf_models.runtime import prepare
+import numpy as np
+
+from mtf_models.decode.result import NO_SEQUENCE, DecodeResult
+from mtf_models.errors import failing_run
+from mtf_models.runtime.decoding import DecodeRequest, settings_of
 from mtf_models.runtime.evaluate import batch_rows, report_trimmed
 from mtf_models.runtime.load import load_for_use
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import InferOptions
+from mtf_models.runtime.partial_output import PartialOutput, check_writable
+from mtf_models.runtime.used_records import check_source, read_records
+from mtf_models.transformer.unitransformer import Unitransformer
 
+if TYPE_CHECKING:
+    from mtf_models.data.records import Record
 
-def predict(model: Model, texts: Sequence[str], max_decode_length: int | None = None) -> list[str]:
-    """Decodes texts, in order.
+_ASKED = ("beam_size", "alpha", "temperature", "top_k", "top_p", "num_return", "seed")
 
-    Args:
-        model: what to decode with; its config names the task whose vocabularies are used.
-        texts: the inputs, or for a decoder-only model the prompts.
-        max_decode_length: at most so many tokens for each; by default the config's targets.
-    """
-    from mtf_models.data.evaluation import decode_texts, prediction_batches
-
-    task = _task(model)
-    lengths = dict(model.settings.sequence_length)
-    lengths.setdefault("inputs", lengths["targets"])
-    predictions: list[str] = []
-    trimmed: Counter[str] = Counter()
-    for batch in prediction_batches(task, texts, lengths, batch_rows(model, len(texts))):
-        length = max_decode_length or lengths["targets"]
-        found = model.decode(batch.features, max_decode_length=length)
-        predictions += decode_texts(task, found.ids.numpy()[: batch.rows])
-        trimmed.update(batch.trimmed)
-    report_trimmed(trimmed, len(texts), lengths)
-    return predictions
+Row = dict[str, Any]
 
 
 def run(options: InferOptions) -> None:
-    """Decodes each line of a file into a line of JSON with `input` and `prediction`.
+    """Decodes each example into a line of JSON.
 
-    The output is written whole or not at all.
+    A line has the `input`, what else its file says of it, the `prediction` and its `score`, and
+    for several sequences of each all `predictions` and `scores`, best first. The output is
+    written whole; until then what is done stands beside it, and the same command goes on with it.
 
     Raises:
         MtfError: if the folder or the input cannot be used, or the output not written.
     """
-    from mtf_models.data.text_files import lines
-
-    texts = lines(options.input)
-    if not texts:
-        raise DataError(f"{options.input} is empty: it has no line to decode.")
-    output = Path(options.output)
-    _check_writable(output)
+    check_source(options)
+    check_writable(Path(options.output))
     model, step = load_for_use(options)
-    _task(model)
-    with failing_run(), model.config.active():
-        predictions = predict(model, texts, options.max_decode_length)
-        rows = (
-            {"input": text, "prediction": prediction}
-            for text, prediction in zip(texts, predictions, strict=True)
-        )
-        _write(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    print(f"Wrote {len(texts)} predictions of step {step} to {output}.")
+    with model.config.active():
+        task, records = read_records(model, options, ("inputs",))
+        asked = _asked(model, options)
+        settings_of(model, DecodeRequest.of(**asked))
+        output = PartialOutput(options.output, _request(options, step, records))
+        with failing_run():
+            _decode_all(model, task, records, asked, output)
+            output.finish()
+    print(f"Wrote {len(records)} predictions of step {step} to {options.output}.")
+    print(f"Compiled {model.compilations} graphs.")
 
 
-def _task(model: Model) -> Any:
-    from mtf_models.data.tasks import get_task_or_mixture
-
-    return get_task_or_mixture(prepare.task_name(model.config))
-
-
-def _check_writable(output: Path) -> None:
-    if output.is_dir():
-        raise DataError(f"--output={output} is a folder: give the path of a file in it.")
-    if not output.absolute().parent.is_dir():
-        raise DataError(f"There is no folder for --output={output}: make it, or give another path.")
+def _request(options: InferOptions, step: int, records: Sequence[Record]) -> str:
+    """What is asked for, but for batches, meshes and places: these change no result."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(json.dumps([*record.texts.items(), record.ids["inputs"].tolist()]).encode())
+    asked = {name: getattr(options, name) for name in (*_ASKED, "max_decode_length")}
+    folder = str(Path(options.model_dir).absolute())
+    return json.dumps([folder, step, options.gin_param, asked, digest.hexdigest()], sort_keys=True)
 
 
-def _write(output: Path, text: str) -> None:
-    aside = output.with_name(f".{output.name}.{os.getpid()}")
+def _decode_all(
+    model: Model,
+    task: Any,
+    records: Sequence[Record],
+    asked: Mapping[str, Any],
+    output: PartialOutput,
+) -> None:
+    if output.rows:
+        print(f"Going on after {len(output.rows)} of {len(records)}, from {output.path}.")
     try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(output)
-    except OSError as error:
-        raise DataError(
-            f"{output} cannot be written: {error.strerror}. Give another --output."
-        ) from error
-    finally:
-        aside.unlink(missing_ok=True)
+        for rows in _decoded(model, task, records, asked, done=set(output.rows)):
+            output.add(rows)
+    except KeyboardInterrupt:
+        if output.rows:
+            print(
+                f"{len(output.rows)} of {len(records)} are in {output.path}; the same command "
+                "goes on with them."
+            )
+        raise
+
+
+def _decoded(
+    model: Model,
+    task: Any,
+    records: Sequence[Record],
+    asked: Mapping[str, Any],
+    done: Collection[int],
+) -> Iterator[dict[int, Row]]:
+    """The rows of the output by their places, a batch at a time, without those that are done."""
+    from mtf_models.data.buckets import bucketed, trimmed
+    from mtf_models.data.records import occurrences
+
+    lengths = model.settings.sequence_length
+    longest = {"inputs": lengths.get("inputs", lengths["targets"])}
+    left = [place for place in range(len(records)) if place not in done]
+    examples = [records[place].ids for place in left]
+    numbers = occurrences(records, "inputs")
+    report_trimmed(trimmed([r.ids for r in records], longest), len(records), longest)
+    for batch in bucketed(examples, longest, batch_rows(model, len(records))):
+        places = [left[place] for place in batch.places]
+        rows = len(batch.features["inputs"])
+        apart = [numbers[place] for place in places]
+        apart += apart[:1] * (rows - len(apart))
+        found = model.decode(batch.features, row_numbers=apart, **asked)
+        made = _rows(task, found, len(places))
+        yield {p: _row(records[p], row) for p, row in zip(places, made, strict=True)}
+
+
+def _asked(model: Model, options: InferOptions) -> dict[str, Any]:
+    asked = {name: getattr(options, name) for name in _ASKED}
+    length = options.max_decode_length or model.settings.sequence_length["targets"]
+    # Padding of prompts, which depends on the batch, must not count.
+    limit = "max_steps" if isinstance(model.network, Unitransformer) else "max_decode_length"
+    asked[limit] = length
+    if (options.num_return or 1) > 1:
+        # All of them are the best ones, whatever else is in the batch.
+        asked["stop_early"] = False
+    return asked
+
+
+def _rows(task: Any, found: DecodeResult, count: int) -> Iterator[Row]:
+    """What the first rows of a batch were decoded to."""
+    from mtf_models.data.evaluation import decode_texts
+
+    ids, scores = found.ids.numpy()[:count], found.scores.numpy()[:count]
+    several = ids.ndim == 3
+    for row, (sequences, values) in enumerate(zip(ids, scores, strict=True)):
+        texts = decode_texts(task, sequences if several else ids[row : row + 1])
+        values = [round(float(x), 6) for x in np.atleast_1d(values)]
+        there = [i for i, value in enumerate(values) if value > NO_SEQUENCE] or [0]
+        made: Row = {"prediction": texts[0], "score": values[0]}
+        if several:
+            made["predictions"] = [texts[i] for i in there]
+            made["scores"] = [values[i] for i in there]
+        yield made
+
+
+def _row(record: Record, made: Mapping[str, Any]) -> Row:
+    given: Row = {"input": record.texts["inputs"], **record.more}
+    if "targets" in record.texts:
+        given["target"] = record.texts["targets"]
+    return {**given, **made}

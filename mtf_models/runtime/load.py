@@ -6,11 +6,11 @@ from mtf_models.checkpoint.locate import folder_of
 from mtf_models.runtime import prepare
 from mtf_models.runtime.build import read_folder_config, require_run_folder, restored_model
 from mtf_models.runtime.model import Model
-from mtf_models.runtime.options import EvalOptions, InferOptions
+from mtf_models.runtime.options import EvalOptions, ExampleOptions
 from mtf_models.runtime.recorded_mesh import mesh_for
 
 
-def load_for_use(options: EvalOptions | InferOptions) -> tuple[Model, int]:
+def load_for_use(options: EvalOptions | ExampleOptions) -> tuple[Model, int]:
     """Loads the model of `options.model_dir`.
 
     It runs on the mesh that is asked for, else on the recorded one, or what fits of it.

@@ -104,21 +104,60 @@ class EvalOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InferOptions(ModelOptions):
+class ExampleOptions(ModelOptions):
+    """What every command on a trained model and examples of one's own can be told.
+
+    Attributes:
+        input: a file of examples; its ending says of what kind.
+        task: instead, a task whose split is read.
+        split: the split of that task.
+        num_examples: at most so many examples of the split; None for all.
+        step: the checkpoint; None for the latest.
+    """
+
+    input: str | None = None
+    task: str | None = None
+    split: str | None = None
+    num_examples: int | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferOptions(ExampleOptions):
     """What `mtf infer` is asked to do.
 
     Attributes:
-        model_dir: the run folder.
-        input: a text file, one input a line.
         output: the JSON lines file to write.
-        step: the checkpoint; None for the latest.
         max_decode_length: at most so many tokens for each input.
+        beam_size: see `Model.decode`, as for those that follow.
+        alpha: of the length penalty.
+        temperature: above 0, to draw.
+        top_k: draw among so many.
+        top_p: draw among those of this probability.
+        num_return: sequences for each input.
+        seed: of what is drawn.
     """
 
-    input: str
     output: str
-    step: int | None = None
     max_decode_length: int | None = None
+    beam_size: int | None = None
+    alpha: float | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    num_return: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ExampleOptions):
+    """What `mtf score` is asked to do.
+
+    Attributes:
+        output: the JSON lines file to write; None for the standard output.
+    """
+
+    output: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,7 +76,7 @@ def test_flags_are_not_abbreviated(capsys):
 
 
 def test_missing_flags_are_named(capsys):
-    assert "--input, --output" in refusal(capsys, "infer", "--model_dir=x")
+    assert "--model_dir, --output" in refusal(capsys, "infer", "--input=x")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import seqio
 
-from mtf_models.data.evaluation import decode_texts, evaluation_batches, prediction_batches
+from mtf_models.data.evaluation import decode_texts, evaluation_batches
 from mtf_models.data.tasks import get_task_or_mixture
 from mtf_models.errors import DataError
 
@@ -58,29 +58,6 @@ def test_a_mixture_is_evaluated_task_by_task(make_task):
             evaluation_batches("both", LENGTHS, 4, split="train")
     finally:
         seqio.MixtureRegistry.remove("both")
-
-
-def test_prediction_keeps_number_and_order_of_the_lines():
-    task = get_task_or_mixture("cmudict_g2p")
-    texts = ["cat", "a", "", "dog", "toolong", "b", "c"]
-    batches = list(prediction_batches(task, texts, {"inputs": 5}, 4))
-    assert [batch.rows for batch in batches] == [4, 3]
-    np.testing.assert_array_equal(
-        batches[0].features["inputs"],
-        [[102, 100, 119, 1, 0], [100, 1, 0, 0, 0], [1, 0, 0, 0, 0], [103, 114, 106, 1, 0]],
-    )
-    assert [batch.trimmed for batch in batches] == [{"inputs": 0}, {"inputs": 1}]
-    given = [example["inputs_pretokenized"] for batch in batches for example in batch.examples]
-    assert given == texts
-
-
-def test_a_prompt_for_a_language_model_has_no_end():
-    task = get_task_or_mixture("kjv_web_lm")
-    text = "translate English to German: The house is wonderful."
-    (batch,) = prediction_batches(task, [text], {"inputs": 12, "targets": 12}, 1)
-    np.testing.assert_array_equal(
-        batch.features["inputs"], [[13959, 1566, 12, 2968, 10, 37, 629, 19, 1627, 5, 0, 0]]
-    )
 
 
 def test_ids_become_texts_up_to_the_end_of_sequence():

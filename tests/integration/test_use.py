@@ -87,11 +87,15 @@ def test_inference_keeps_order_and_count(trained, tmp_path, elsewhere):
     for size in (4, 1):
         outcome = infer(trained[0], given, f"out{size}.jsonl", f"--batch_size={size}")
         assert outcome.status == 0
-        assert outcome.out == f"Wrote 7 predictions of step {STEP} to out{size}.jsonl.\n"
+        assert outcome.out == (
+            f"Wrote 7 predictions of step {STEP} to out{size}.jsonl.\nCompiled 1 graphs.\n"
+        )
         assert "mtf: warning: 1 of 7 inputs were cut to 8 tokens." in outcome.err
         lines = (elsewhere / f"out{size}.jsonl").read_text("utf-8").splitlines()
         made[size] = [json.loads(line) for line in lines]
     assert [row["input"] for row in made[4]] == WORDS
+    for row in (*made[4], *made[1]):
+        row["score"] = pytest.approx(row["score"], rel=1e-5)
     assert made[4] == made[1]
     assert len({row["prediction"] for row in made[4]}) > 2
     assert len(list(elsewhere.iterdir())) == 2
@@ -121,6 +125,10 @@ def test_an_output_that_cannot_be_finished_stays_as_it_was(trained, tmp_path, mo
     assert outcome.status == 1
     assert f"{made} cannot be written: No space left on device" in outcome.err
     assert made.read_text() == "mine"
+    monkeypatch.undo()
+    outcome = infer(trained[0], given, made)
+    assert outcome.out.startswith(f"Going on after 1 of 1, from {made}.partial.\n")
+    assert json.loads(made.read_text())["input"] == "n1"
     assert len(list(tmp_path.iterdir())) == 2
 
 

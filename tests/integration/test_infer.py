@@ -1,0 +1,161 @@
+"""`mtf infer` with beams, draws and every kind of input, and `mtf score`."""
+
+import json
+
+import numpy as np
+import pytest
+from commands import mtf
+
+from mtf_models.runtime.build import load_model
+
+STEP = 5
+
+
+@pytest.fixture
+def infer(trained, tmp_path):
+    def infer(content, *words, name="in.txt"):
+        given, made = tmp_path / name, tmp_path / "out.jsonl"
+        given.write_text(content)
+        files = (f"--input={given}", f"--output={made}", f"--step={STEP}")
+        outcome = mtf("infer", f"--model_dir={trained[0]}", *files, *words)
+        rows = [json.loads(x) for x in made.read_text("utf-8").split("\n")[:-1]]
+        return outcome, rows
+
+    return infer
+
+
+def row_of(text):
+    return [*(byte + 3 for byte in text.encode()), 1]
+
+
+def test_beams_are_those_of_the_model(trained, infer):
+    outcome, rows = infer("n1\nn22\n", "--beam_size=4", "--num_return=3", "--alpha=0.5")
+    assert outcome.status == 0, outcome.err
+    model = load_model(trained[0], step=STEP)
+    inputs = np.zeros([2, 8], int)
+    for row, text in zip(inputs, ("n1", "n22"), strict=True):
+        row[: len(text) + 1] = row_of(text)
+    options = {"beam_size": 4, "num_return": 3, "alpha": 0.5, "stop_early": False}
+    found = model.decode({"inputs": inputs}, max_decode_length=8, **options)
+    for row, ids, scores in zip(rows, found.ids.numpy(), found.scores.numpy(), strict=True):
+        texts = [bytes(i - 3 for i in x if i > 2).decode("utf-8", "ignore") for x in ids.tolist()]
+        assert row["predictions"] == texts
+        assert row["scores"] == pytest.approx(scores.tolist(), rel=1e-4)
+        assert row["prediction"] == texts[0] and row["score"] == row["scores"][0]
+    assert outcome.out.endswith("Compiled 1 graphs.\n")
+
+
+def test_draws_depend_on_seed_and_line_alone(infer):
+    draw = ("--temperature=1.0", "--top_k=30", "--top_p=0.95")
+    lines = ["n1", "n22", "n1", "n3", ""]
+    _, first = infer("\n".join(lines) + "\n", *draw, "--seed=1", "--batch_size=4")
+    _, again = infer("\n".join(lines) + "\n", *draw, "--seed=1", "--batch_size=1")
+    assert [r["prediction"] for r in again] == [r["prediction"] for r in first]
+    _, turned = infer("n3\nn1\n", *draw, "--seed=1")
+    assert [r["prediction"] for r in turned] == [first[3]["prediction"], first[0]["prediction"]]
+    _, other = infer("\n".join(lines) + "\n", *draw, "--seed=2")
+    assert [r["prediction"] for r in other] != [r["prediction"] for r in first]
+
+
+def test_what_else_a_file_says_is_kept(infer):
+    lines = '{"inputs": "n1", "targets": "1", "id": 7}\n{"inputs": "\\u2028"}\n'
+    _, rows = infer(lines, name="in.jsonl")
+    assert rows[0]["id"] == 7 and rows[0]["target"] == "1"
+    assert [row["input"] for row in rows] == ["n1", "\u2028"]
+    _, rows = infer("n1\t1\n", name="in.tsv")
+    assert rows[0]["input"] == "n1" and rows[0]["target"] == "1"
+
+
+def test_a_split_of_a_task(trained, tmp_path):
+    made = tmp_path / "out.jsonl"
+    words = ("--task=numbered", "--split=train", "--num_examples=3", f"--output={made}")
+    assert mtf("infer", f"--model_dir={trained[0]}", *words).status == 0
+    rows = [json.loads(line) for line in made.read_text().splitlines()]
+    assert [row["input"] for row in rows] == ["n0", "n1", "n2"]
+    assert [row["target"] for row in rows] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--temperature=-1"], "temperature=-1.0 is not a number from 0"),
+        (["--beam_size=2", "--num_return=3"], "num_return=3 is more than beam_size=2"),
+        (["--beam_size=2", "--top_p=0.5"], "has no top_p"),
+        (["--task=numbered"], "Give either --input=FILE or --task=NAME"),
+        (["--split=train"], "--split is of a --task"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_decoded(trained, tmp_path, words, error):
+    given, made = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    given.write_text("n1\n")
+    files = (f"--input={given}", f"--output={made}")
+    outcome = mtf("infer", f"--model_dir={trained[0]}", *files, *words)
+    assert outcome.status == 2
+    assert error in outcome.err
+    assert list(tmp_path.iterdir()) == [given]
+
+
+def test_an_interrupted_run_goes_on(trained, tmp_path, monkeypatch):
+    from mtf_models.runtime.partial_output import PartialOutput
+
+    given, made = tmp_path / "in.txt", tmp_path / "out.jsonl"
+    given.write_text("n1\nn2\nn3\n")
+    files = (f"--input={given}", f"--output={made}")
+    words = ("infer", f"--model_dir={trained[0]}", *files, "--batch_size=2")
+    add = PartialOutput.add
+
+    def interrupted(output, rows):
+        add(output, rows)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PartialOutput, "add", interrupted)
+    outcome = mtf(*words)
+    assert outcome.status == 130
+    assert f"2 of 3 are in {made}.partial; the same command goes on" in outcome.out
+    monkeypatch.undo()
+    outcome = mtf(*words, "--beam_size=2")
+    assert outcome.status == 2 and "has the rows of another request" in outcome.err
+    outcome = mtf(*words)
+    assert outcome.status == 0 and outcome.out.startswith("Going on after 2 of 3")
+    rows = [json.loads(line) for line in made.read_text().splitlines()]
+    assert [row["input"] for row in rows] == ["n1", "n2", "n3"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", "out.jsonl"]
+
+
+def test_score(trained, tmp_path):
+    pairs = [("n1", "1"), ("n22", "22"), ("n3", "7"), ("", "")]
+    given, made = tmp_path / "pairs.tsv", tmp_path / "out.jsonl"
+    given.write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    words = ("score", f"--model_dir={trained[0]}", f"--input={given}")
+    outcome = mtf(*words, f"--output={made}")
+    assert outcome.status == 0, outcome.err
+    rows = [json.loads(line) for line in made.read_text().splitlines()]
+    assert [(row["input"], row["target"]) for row in rows] == pairs
+    assert [row["token_ids"] for row in rows] == [row_of(target) for _, target in pairs]
+    model = load_model(trained[0])
+    features = {name: np.zeros([4, 8], int) for name in ("inputs", "targets")}
+    for i, pair in enumerate(pairs):
+        for name, text in zip(features, pair, strict=True):
+            features[name][i, : len(text) + 1] = row_of(text)
+    logits = model(features).logits.numpy().astype(np.float64)
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    total, tokens = 0.0, 0
+    for i, row in enumerate(rows):
+        ids = row["token_ids"]
+        right = log_p[i, np.arange(len(ids)), ids]
+        assert row["token_log_probabilities"] == pytest.approx(right.tolist(), abs=1e-4)
+        assert row["log_probability"] == pytest.approx(right.sum(), abs=1e-4)
+        total, tokens = total + right.sum(), tokens + len(ids)
+    last = outcome.out.splitlines()[-1].split()
+    assert last[0] == "perplexity" and float(last[1]) == pytest.approx(
+        np.exp(-total / tokens), rel=1e-4
+    )
+    printed = mtf(*words).out.splitlines()
+    assert [json.loads(line) for line in printed[:-1]] == rows
+
+
+def test_score_a_split(trained):
+    outcome = mtf("score", f"--model_dir={trained[0]}", "--task=numbered", "--num_examples=2")
+    lines = outcome.out.splitlines()
+    assert [json.loads(line)["target"] for line in lines[:-1]] == ["0", "1"]
+    assert lines[-1].startswith("perplexity ")
