@@ -1,0 +1,90 @@
+"""The methods of `MtfModel` on the folder of a run of the original."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import mtf_models as mtf
+from mtf_models.errors import CheckpointError, ConfigError
+
+FIXTURE = Path(__file__).parent / "cli_run_tiny"
+VOCABULARY = 'get_vocabulary.mixture_or_task_name = "hundred"'
+
+
+def read(path):
+    return path.read_text("utf-8").splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(FIXTURE, tmp_path / "model")
+
+
+def make(folder, **arguments):
+    return mtf.MtfModel(
+        folder,
+        batch_size=4,
+        sequence_length={"inputs": 12, "targets": 10},
+        module_import=["hundred_task"],
+        extra_gin_bindings=[VOCABULARY, "beam_search.num_prefilter = 0"],
+        **arguments,
+    )
+
+
+def test_it_predicts_and_scores_what_the_original_did(folder, tmp_path, caplog):
+    model = make(folder, tpu="", model_parallelism=8)
+    assert "without meaning here: tpu, model_parallelism" in caplog.text
+    output = tmp_path / "decoded"
+    model.predict(folder / "inputs.txt", output, beam_size=4, temperature=0.0)
+    assert read(tmp_path / "decoded-3") == read(FIXTURE / "outputs.txt-3")
+    texts = [read(folder / name) for name in ("inputs.txt", "targets.txt")]
+    scores = model.score(*texts)
+    right = np.array(read(FIXTURE / "scores.scores"), float)
+    np.testing.assert_allclose(scores, right, 1e-5)
+    files = [str(folder / name) for name in ("inputs.txt", "targets.txt")]
+    assert model.score(*files, scores_file=str(tmp_path / "found")) == scores
+    assert read(tmp_path / "found.targets") == read(FIXTURE / "scores.targets")
+
+
+def test_it_evaluates(folder):
+    recorded = np.load(FIXTURE / "io.npz")
+    model = make(folder)
+    found = model.eval("hundred", eval_with_score=True)
+    # The evaluation's loss is the mean over the 40 positions of 4 examples.
+    mean = -float(recorded["eval/loss"]) * 40 / 4
+    assert found[3]["hundred"]["mean_score"] == pytest.approx(mean, rel=1e-5)
+    by_task = model.score(mixture_or_task_name="hundred", mixture_or_task_split="train")
+    assert np.mean(by_task) == pytest.approx(mean, rel=1e-5)
+    found = model.eval("hundred", checkpoint_steps=[3], summary_dir=folder / "decoded")
+    assert found == {3: {"hundred": {"exactly": 0.0}}}
+    assert len(read(folder / "decoded" / "hundred_3_predictions")) == 4
+
+
+def test_it_fine_tunes_and_trains_on(folder, tmp_path):
+    model = make(tmp_path / "tuned")
+    model.finetune("hundred", 2, folder)
+    reader = tf.train.load_checkpoint(str(tmp_path / "tuned" / "model.ckpt-5"))
+    assert reader.get_tensor("global_step") == 5
+    model.train("hundred", steps=6)
+    assert (tmp_path / "tuned" / "model.ckpt-6.index").exists()
+
+
+def test_what_it_refuses(folder, tmp_path):
+    model = make(folder)
+    with pytest.raises(ConfigError, match="both of targets and mixture_or_task_name"):
+        model.score("a", "b", mixture_or_task_name="hundred")
+    with pytest.raises(ConfigError, match="neither of targets and mixture_or_task_name"):
+        model.score("a")
+    with pytest.raises(ConfigError, match="does not export"):
+        model.export()
+    with pytest.raises(CheckpointError, match="no checkpoint of step 9; there are steps 3"):
+        model.eval("hundred", checkpoint_steps=9)
+    with pytest.raises(ConfigError, match="There is no config for"):
+        make(tmp_path / "nowhere").eval("hundred")
+    with pytest.raises(ConfigError, match="give the name under which gin knows it"):
+        make(folder, learning_rate_schedule=lambda step: 0.1)
+    with pytest.raises(ConfigError, match="predict_fn"):
+        make(folder, predict_fn=print)
