@@ -4,45 +4,33 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.experimental import dtensor
 
 from mtf_models.mesh.dimension import Shape, ShapeLike
 from mtf_models.mesh.elementwise import add_n
 from mtf_models.mesh.gradient import gradients
-from mtf_models.mesh.mesh import Mesh
-from mtf_models.mesh.reduce import reduce_sum
 from mtf_models.mesh.tensor import Tensor, import_tf_tensor
 from mtf_models.testing.layouts import ONE_DEVICE, Placement, covering
+from mtf_models.testing.outcome import (
+    Arrays,
+    Outcome,
+    as_list,
+    assert_laid_out,
+    cotangent,
+    differences,
+    rounded,
+    weighted_sum,
+)
 
 Function = Callable[..., Tensor | Sequence[Tensor]]
 Inputs = Mapping[str, tuple[ShapeLike, np.ndarray]]
-Arrays = list[np.ndarray]
 Reference = Callable[..., np.ndarray | Sequence[np.ndarray]]
-Placements = Callable[[list[ShapeLike]], Sequence[Placement]]
+Placements = Callable[..., Sequence[Placement]]
 GradientReference = Callable[..., Mapping[str, np.ndarray]]
 
 _STEP = 1e-5
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a function gave.
-
-    Attributes:
-        shapes: the named shapes of its results.
-        values: its results.
-        gradients: for each input that was asked for, the derivative of the sum of the floating
-            results, each weighted by `cotangent`.
-    """
-
-    shapes: list[Shape]
-    values: Arrays
-    gradients: dict[str, np.ndarray]
 
 
 def check_op(
@@ -80,7 +68,7 @@ def check_op(
     Raises:
         AssertionError: listing every placement, mode and value that differs.
     """
-    arrays = {name: _rounded(array) for name, (_, array) in inputs.items()}
+    arrays = {name: rounded(array) for name, (_, array) in inputs.items()}
     if differentiate is None:
         differentiate = [name for name, array in arrays.items() if array.dtype.kind == "f"]
     expected = run_op(function, inputs, ONE_DEVICE, differentiate=differentiate)
@@ -101,7 +89,7 @@ def check_op(
         except Exception as error:
             error.add_note(f"On {placement}, {mode}.")
             raise
-        faults += [f"{placement}, {mode}: {f}" for f in _faults(found, expected, rtol, atol)]
+        faults += [f"{placement}, {mode}: {f}" for f in differences(found, expected, rtol, atol)]
     if faults:
         raise AssertionError("\n".join(faults))
 
@@ -129,7 +117,7 @@ def run_op(
     mesh = placement.make()
     shapes = {name: Shape(shape) for name, (shape, _) in inputs.items()}
     held = {
-        name: import_tf_tensor(mesh, _rounded(array), shapes[name]).value
+        name: import_tf_tensor(mesh, rounded(array), shapes[name]).value
         for name, (_, array) in inputs.items()
     }
     found: list[Shape] = []
@@ -138,9 +126,9 @@ def run_op(
         tensors = {name: Tensor(mesh, shapes[name], values[name]) for name in inputs}
         with tf.GradientTape() as tape:
             tape.watch([values[name] for name in differentiate])
-            outputs = _as_list(function(*tensors.values()))
+            outputs = as_list(function(*tensors.values()))
             found[:] = [x.shape for x in outputs]
-            floating = [_weighted(x) for x in outputs if x.dtype.is_floating]
+            floating = [weighted_sum(x) for x in outputs if x.dtype.is_floating]
             loss = add_n(floating) if floating and differentiate else None
         slopes = (
             gradients(tape, loss, [tensors[n] for n in differentiate]) if loss is not None else []
@@ -155,20 +143,10 @@ def run_op(
     else:
         values, slopes = step(held)
     slopes_by_name = dict(zip(differentiate, slopes, strict=bool(slopes)))
-    _assert_laid_out(mesh, [*found, *(shapes[n] for n in slopes_by_name)], [*values, *slopes])
+    assert_laid_out(mesh, [*found, *(shapes[n] for n in slopes_by_name)], [*values, *slopes])
     fetched = [mesh.engine.fetch(value) for value in values]
     slopes_fetched = {n: mesh.engine.fetch(g) for n, g in slopes_by_name.items()}
     return Outcome(list(found), fetched, slopes_fetched)
-
-
-def cotangent(sizes: Sequence[int]) -> np.ndarray:
-    """Fixed weights between -1 and 1, one for each element of a result of these sizes."""
-    return np.random.default_rng(len(sizes)).uniform(-1, 1, sizes).astype(np.float32)
-
-
-def _weighted(x: Tensor) -> Tensor:
-    weights = import_tf_tensor(x.mesh, cotangent(x.shape.to_integer_list), x.shape, x.dtype)
-    return reduce_sum(x * weights)
 
 
 def _exactly(
@@ -176,7 +154,7 @@ def _exactly(
 ) -> tuple[Arrays, dict[str, np.ndarray]]:
     """The values and gradients of a reference, computed in float64."""
     exact = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays.values()]
-    values = _as_list(reference(*exact))
+    values = as_list(reference(*exact))
     dy = [cotangent(value.shape) for value in values if value.dtype.kind == "f"]
     return values, dict(slopes(dy, *exact)) if slopes and dy else {}
 
@@ -188,7 +166,7 @@ def _finite_differences(
 
     def slopes(dy: Arrays, *arrays: np.ndarray) -> dict[str, np.ndarray]:
         def loss() -> float:
-            values = [v for v in _as_list(reference(*arrays)) if v.dtype.kind == "f"]
+            values = [v for v in as_list(reference(*arrays)) if v.dtype.kind == "f"]
             return sum(float(np.sum(v * w)) for v, w in zip(values, dy, strict=True))
 
         return {n: _slope(loss, arrays[names.index(n)]) for n in differentiate}
@@ -206,48 +184,3 @@ def _slope(loss: Callable[[], float], array: np.ndarray) -> np.ndarray:
         slope[index] = (above - loss()) / (2 * _STEP)
         array[index] = kept
     return slope
-
-
-def _faults(found: Outcome, expected: Outcome, rtol: float, atol: float) -> list[str]:
-    pairs = [
-        (f"result {i}", value, right)
-        for i, (value, right) in enumerate(zip(found.values, expected.values, strict=True))
-    ]
-    pairs += [
-        (f"gradient of {n}", slope, expected.gradients[n]) for n, slope in found.gradients.items()
-    ]
-    return [f"{what} {fault}" for what, x, y in pairs if (fault := _difference(x, y, rtol, atol))]
-
-
-def _difference(found: np.ndarray, right: np.ndarray, rtol: float, atol: float) -> str | None:
-    if found.shape != right.shape:
-        return f"has shape {list(found.shape)} instead of {list(right.shape)}"
-    if right.dtype.kind != "f":
-        wrong = np.asarray(found != right)
-    else:
-        found, right = found.astype(np.float64), right.astype(np.float64)
-        finite = np.abs(right[np.isfinite(right)])
-        scale = max(1.0, float(finite.max(initial=0.0)))
-        wrong = ~np.isclose(found, right, rtol=rtol, atol=atol * scale, equal_nan=True)
-    if not wrong.any():
-        return None
-    at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return f"differs at {wrong.sum()} of {wrong.size}; at {at} {found[at]} instead of {right[at]}"
-
-
-def _assert_laid_out(mesh: Mesh, shapes: Sequence[Shape], values: Sequence[tf.Tensor]) -> None:
-    if mesh.size == 1:
-        return
-    for shape, value in zip(shapes, values, strict=True):
-        specs = dtensor.fetch_layout(value).sharding_specs
-        actual = tuple(None if spec == dtensor.UNSHARDED else spec for spec in specs)
-        assert actual == mesh.layout(shape), f"{shape} lies as {actual} on {mesh!r}"
-
-
-def _rounded(array: Any) -> np.ndarray:
-    array = np.asarray(array)
-    return array.astype(np.float32) if array.dtype == np.float64 else array
-
-
-def _as_list(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, list | tuple) else [values]

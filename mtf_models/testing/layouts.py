@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from mtf_models.mesh.dimension import Shape, ShapeLike
@@ -28,6 +28,9 @@ class Placement(NamedTuple):
 
 
 ONE_DEVICE = Placement("", "")
+
+Fits = Callable[[Placement], bool]
+"""Whether a placement is wanted."""
 
 
 def admissible(placement: Placement, shapes: Iterable[ShapeLike]) -> bool:
@@ -64,7 +67,10 @@ def every(shapes: Iterable[ShapeLike], mesh: str) -> Iterator[Placement]:
 
 
 def covering(
-    shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES, pairs: bool = True
+    shapes: Iterable[ShapeLike],
+    meshes: Sequence[str] = MESHES,
+    pairs: bool = True,
+    fits: Fits | None = None,
 ) -> list[Placement]:
     """One device, and few placements that split the dimensions of tensors in every way.
 
@@ -75,11 +81,11 @@ def covering(
         shapes: of all tensors that are to be laid out, results included.
         meshes: their axes and sizes, as text.
         pairs: False leaves the pairs to chance, which takes fewer placements.
+        fits: what else a placement must be, for tensors whose shapes are not known here.
     """
-    known = [Shape(shape) for shape in shapes]
     chosen = [ONE_DEVICE]
     for mesh in meshes:
-        candidates = [p for p in every(known, mesh) if admissible(p, known)]
+        candidates = [p for p in _fitting(shapes, mesh) if fits is None or fits(p)]
         wanted = set().union(*(_facets(p, pairs) for p in candidates))
         while wanted:
             best = max(candidates, key=lambda p: (len(_facets(p, pairs) & wanted), len(p.layout)))
@@ -88,21 +94,40 @@ def covering(
     return chosen
 
 
-def most_split(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> list[Placement]:
-    """One device, and on each mesh the placement that splits the most dimensions at once."""
-    known = [Shape(shape) for shape in shapes]
+def most_split(
+    shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES, fits: Fits | None = None
+) -> list[Placement]:
+    """One device, and on each mesh the placement that splits the most dimensions at once.
+
+    Args:
+        shapes: as for `covering`.
+        meshes: as for `covering`.
+        fits: as for `covering`.
+    """
     chosen = [ONE_DEVICE]
     for mesh in meshes:
-        fitting = [p for p in every(known, mesh) if admissible(p, known)]
-        chosen += [max(fitting, key=lambda p: len(LayoutRules(p.layout).pairs))] if fitting else []
+        ordered = sorted(_fitting(shapes, mesh), key=lambda p: -len(LayoutRules(p.layout).pairs))
+        chosen += next(([p] for p in ordered if fits is None or fits(p)), [])
     return chosen
 
 
-def all_admissible(shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES) -> list[Placement]:
-    """One device, and every placement on the meshes that the tensors can be laid out in."""
-    known = [Shape(shape) for shape in shapes]
-    found = [p for mesh in meshes for p in every(known, mesh) if admissible(p, known)]
+def all_admissible(
+    shapes: Iterable[ShapeLike], meshes: Sequence[str] = MESHES, fits: Fits | None = None
+) -> list[Placement]:
+    """One device, and every placement on the meshes that the tensors can be laid out in.
+
+    Args:
+        shapes: as for `covering`.
+        meshes: as for `covering`.
+        fits: as for `covering`.
+    """
+    found = [p for mesh in meshes for p in _fitting(shapes, mesh) if fits is None or fits(p)]
     return [ONE_DEVICE, *found]
+
+
+def _fitting(shapes: Iterable[ShapeLike], mesh: str) -> list[Placement]:
+    known = [Shape(shape) for shape in shapes]
+    return [p for p in every(known, mesh) if admissible(p, known)]
 
 
 def _facets(placement: Placement, with_pairs: bool) -> set[tuple[object, ...]]:
