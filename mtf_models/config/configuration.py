@@ -127,13 +127,21 @@ class Config:
         """
         found = []
         for key in sorted({*self.bindings, *other.bindings}, key=str):
-            ours, theirs = self._effective(key), other._effective(key)
+            ours, theirs = self.effective(key), other.effective(key)
             if ours is not theirs and ours != theirs:
                 values = [None if value is _UNSET else render(value) for value in (ours, theirs)]
                 found.append(Difference(str(key), *values))
         return found
 
-    def _effective(self, key: Key) -> Any:
+    def effective(self, key: Key) -> Any:
+        """The value of a parameter in a scope, macros expanded and references left as they are.
+
+        Args:
+            key: if it is not bound, the outer scopes count, then the default of the signature.
+
+        Returns:
+            The value, or `inspect.Parameter.empty` if there is none.
+        """
         for outer in key.outer():
             if outer in self.bindings:
                 return expand(self.bindings[outer], self.macros)

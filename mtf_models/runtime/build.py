@@ -214,6 +214,7 @@ def model_from_config(
         LayoutError: see `build_model`.
     """
     import_tasks(config)
+    config = teacher.with_layers_of_sides(config)
     with config.active(), _gin_faults():
         settings = RunSettings()
         if reader is not None and config.query("utils.run.model_type") is None:

@@ -11,14 +11,57 @@ from pathlib import Path
 import tensorflow as tf
 
 from mtf_models.checkpoint import CheckpointManager, Reader
+from mtf_models.config import Config
+from mtf_models.config.keys import Key
+from mtf_models.config.names import resolve
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Variable
 from mtf_models.mesh.initializers import Initializer
+from mtf_models.runtime.run_folder import checked_step
 from mtf_models.transformer.student_teacher import StudentTeacher
 
 _STUDENT, _TEACHER = (f"{scope}/" for scope in StudentTeacher.scopes)
+_SIDES = ("encoder", "decoder")
 
 _log = logging.getLogger("mtf_models")
+
+
+def with_layers_of_sides(config: Config) -> Config:
+    """The config of a student and a teacher, whose sides have the layers bound for any.
+
+    Gin takes `decoder/...` for nobody but the decoder of a single model. Lists of layers are bound
+    in that way by all files of models, and without them a decoder would not see its encoder. What
+    else is bound so is told.
+
+    Args:
+        config: of any model; another kind is returned as it is.
+    """
+    if config.query("utils.run.model_type") != "bi_student_teacher":
+        return config
+    selector = resolve("make_layer_stack").selector
+    bindings = dict(config.bindings)
+    for scope in StudentTeacher.scopes:
+        for side in _SIDES:
+            general, own = (Key(s, selector, "layers") for s in (side, f"{scope}/{side}"))
+            if general in bindings and Key(scope, selector, "layers") not in bindings:
+                bindings.setdefault(own, bindings[general])
+    config = dataclasses.replace(config, bindings=bindings)
+    unheard = [
+        str(key)
+        for key in config.bindings
+        if key.scope.partition("/")[0] in _SIDES
+        and any(
+            config.effective(key) != config.effective(key._replace(scope=f"{scope}/{key.scope}"))
+            for scope in StudentTeacher.scopes
+        )
+    ]
+    if unheard:
+        _log.warning(
+            "Bound for the sides of a single model, and not for those of student or teacher: %s. "
+            "Bind it in student/... or teacher/... too, if it is meant there.",
+            ", ".join(sorted(unheard)),
+        )
+    return config
 
 
 def settle(network: StudentTeacher, variables: Mapping[str, Variable]) -> None:
@@ -56,8 +99,10 @@ class _Stored:
 
     @functools.cached_property
     def _reader(self) -> Reader:
-        latest = CheckpointManager(self._path).latest if self._path.is_dir() else None
-        prefix = self._path if latest is None else CheckpointManager(self._path).prefix(latest)
+        prefix = self._path
+        if prefix.is_dir():
+            manager = CheckpointManager(prefix)
+            prefix = manager.prefix(checked_step(manager, None))
         reader = Reader(prefix)
         wanted = {
             name.removeprefix(_TEACHER): variable.shape.to_integer_list

@@ -14,6 +14,11 @@ import mtf_models.mesh as mtf
 from mtf_models.decode.rows import repeated
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType, scopes
 
+_PREFIX = "prefix of "
+PREFIX_REGION = "prefix"
+"""Names in `Context.constants`: [batch, memory_length] int32, 1 where a prefix is; and, followed by
+the name of a projection, what self-attention sees there."""
+
 
 @dataclass
 class Context:
@@ -37,7 +42,9 @@ class Context:
         encoder_output: [batch, memory_length, d_model] or None.
         encoder_sequence_id: [batch, memory_length] int32 or None.
         caches: when incremental, what layers change from step to step, by name.
-        constants: when incremental, what layers compute in the first step only, by name.
+        constants: when incremental, what layers compute in the first step only, by name, and what
+            was recorded of prefixes.
+        records_prefix: whether what self-attention sees is put into the constants.
         losses: scalars that layers add to the loss, by name.
         reports: scalars that layers tell about themselves, by name.
         num_microbatches: of how many micro-batches this is one; losses and reports are summed over
@@ -68,6 +75,7 @@ class Context:
     encoder_sequence_id: Tensor | None = None
     caches: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
+    records_prefix: bool = False
     losses: dict[str, Tensor] = field(default_factory=dict)
     reports: dict[str, Tensor] = field(default_factory=dict)
     num_microbatches: int = 1
@@ -104,6 +112,9 @@ class Context:
     @property
     def write_priority(self) -> Tensor:
         """The same of what is seen: [memory_length] or [batch, memory_length] int32."""
+        if PREFIX_REGION in self.constants:
+            region = self.constants[PREFIX_REGION]
+            return mtf.where(region, 0, self.memory_position, output_shape=region.shape)
         if self.priority is None:
             return self.memory_position
         names = self.length_dim.name, self.memory_length_dim.name
@@ -208,9 +219,12 @@ class Context:
         Returns:
             [batch, memory_length, ...].
         """
-        if not self.incremental:
-            return mtf.rename_dimension(x, self.length_dim.name, self.memory_length_dim.name)
         key = self.repetition + scopes.full_name(name)
+        if not self.incremental:
+            memory = mtf.rename_dimension(x, self.length_dim.name, self.memory_length_dim.name)
+            if self.records_prefix:
+                self.constants[_PREFIX + key] = memory
+            return memory
         shape = Shape([self.memory_length_dim if d == self.length_dim else d for d in x.shape])
         old = self.caches.get(key)
         if old is None:
@@ -219,7 +233,10 @@ class Context:
         here = mtf.equal(self.memory_position, step)
         row = mtf.reshape(x, x.shape - self.length_dim)
         self.caches[key] = mtf.where(here, row, old, output_shape=shape)
-        return self.caches[key]
+        if PREFIX_REGION not in self.constants:
+            return self.caches[key]
+        region, seen = self.constants[PREFIX_REGION], self.constants[_PREFIX + key]
+        return mtf.where(region, seen, self.caches[key], output_shape=shape)
 
     def recent(self, name: str, x: Tensor, count: int) -> Tensor:
         """The values of the last positions up to this one, when decoding; zeros before the first.

@@ -9,7 +9,7 @@ import numpy as np
 import mtf_models.mesh as mtf
 from mtf_models.data.delimited import join
 from mtf_models.mesh import Tensor
-from mtf_models.transformer.sequences import delimited_inputs_mask
+from mtf_models.transformer.prefix import delimited_inputs_mask
 from mtf_models.transformer.unitransformer import Unitransformer
 
 

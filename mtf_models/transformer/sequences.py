@@ -65,44 +65,6 @@ def autoregressive_inputs(targets: Tensor, sequence_id: Tensor | None) -> Tensor
     return mtf.where(mtf.equal(sequence_id, previous), shifted, 0)
 
 
-def delimited_inputs_mask(ids: Tensor) -> Tensor:
-    """Which positions belong to inputs, where a row is inputs, EOS, targets, EOS, inputs, ...
-
-    Args:
-        ids: [batch, length]; negative ids count as positive ones.
-
-    Returns:
-        [batch, length] bool: an even number of ends of sequence come before, and it is no padding.
-    """
-    length = ids.shape.get_dim_by_name("length")
-    memory = Dimension("memory_length", length.size)
-    ends = mtf.equal(mtf.rename_dimension(mtf.abs(ids), length.name, memory.name), EOS)
-    position = mtf.mtf_range(ids.mesh, length)
-    before = mtf.less(mtf.mtf_range(ids.mesh, memory), position, output_shape=[memory, length])
-    count = mtf.einsum([mtf.to_float(ends), mtf.to_float(before)], output_shape=ids.shape)
-    even = mtf.equal(mtf.mod(mtf.to_int32(count), 2), 0)
-    return mtf.logical_and(even, mtf.not_equal(ids, 0))
-
-
-def prefix_priority(ids: Tensor) -> Tensor:
-    """The priority of each position for attention, where a prefix is seen from all of it.
-
-    Positions in the inputs, and the one after them, at which their end is read, have 0; they see
-    each other and nothing else. Every other has its place in the row.
-
-    Args:
-        ids: [batch, length], see `delimited_inputs_mask`.
-
-    Returns:
-        [batch, length] int32.
-    """
-    length = ids.shape.get_dim_by_name("length")
-    inside = delimited_inputs_mask(ids)
-    after = mtf.shift(mtf.to_int32(inside), 1, length, wrap=False)
-    inside = mtf.logical_or(inside, mtf.greater(after, 0))
-    return mtf.where(inside, 0, mtf.mtf_range(ids.mesh, length), output_shape=ids.shape)
-
-
 def until_end(targets: Tensor, weights: Tensor, eos_id: int = EOS) -> Tensor:
     """Weights of targets, 0 after the first end of sequence that has one.
 

@@ -15,6 +15,7 @@ from mtf_models.decode.step import Caches, Step
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
+from mtf_models.transformer.prefix import read_prefix
 from mtf_models.transformer.sequences import Features
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def decode_stepwise(
     """
     length = prompt.shape.get_dim_by_name("length")
     step = StackStep(stack, embedding, variable_dtype, length, encoded)
+    if stack.input_full_attention:
+        step.constants |= read_prefix(stack, embedding, variable_dtype, prompt)
     prompts = Prompts.of(prompt, features.get("limits"))
     return decode(step, prompts, step.vocab.dim, options, features.get("uniforms"))
 
@@ -60,7 +63,8 @@ class StackStep(Step):
 
     Attributes:
         vocab: of the log-probabilities.
-        constants: what layers compute of the rows at the first position only, by name.
+        constants: what layers compute of the rows at the first position only, by name, and what
+            they were told of prefixes.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class StackStep(Step):
             d_model=self.stack.d_model,
             position=mtf.reshape(position, Shape([one])),
             autoregressive=True,
+            input_full_attention=self.stack.input_full_attention,
             caches=dict(caches),
             constants=self.constants,
         ).attending(self.encoded)

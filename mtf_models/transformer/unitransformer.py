@@ -21,12 +21,11 @@ from mtf_models.transformer.embedding import Embedding
 from mtf_models.transformer.ensembles import reduce_ensemble_logits
 from mtf_models.transformer.output import ModelOutput
 from mtf_models.transformer.positions import sinusoid_positions
+from mtf_models.transformer.prefix import delimited_inputs_mask, prefix_priority
 from mtf_models.transformer.sequences import (
     Features,
     Sequence,
     autoregressive_inputs,
-    delimited_inputs_mask,
-    prefix_priority,
 )
 from mtf_models.transformer.stack import LayerStack
 from mtf_models.transformer.stepwise import decode_stepwise

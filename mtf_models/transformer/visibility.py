@@ -13,7 +13,7 @@ def visibility_bias(context: Context) -> Tensor | None:
     bias = None
     if context.autoregressive:
         write, read = context.write_priority, context.read_priority
-        shape = read.shape + context.memory_length_dim
+        shape = read.shape + [d for d in write.shape if d not in read.shape]
         bias = mtf.to_float(mtf.greater(write, read, output_shape=shape)) * MASKED
     if context.sequence_id is not None and not context.incremental:
         names = context.length_dim.name, context.memory_length_dim.name

@@ -124,3 +124,15 @@ def test_dynamic_registration_is_refused():
     assert "dynamic registration is not supported" in faults(
         "from __gin__ import dynamic_registration"
     )
+
+
+def test_what_only_the_program_can_set_is_refused(zoo):
+    with pytest.raises(ConfigError) as error:
+        parse_text(
+            "LayerStack.layers = []\nUnitransformer.layer_stack = None\nsublayer_dropout.x = 3",
+            "a.gin",
+        )
+    for line, key in enumerate(
+        ("LayerStack.layers", "Unitransformer.layer_stack", "sublayer_dropout.x"), 1
+    ):
+        assert f"a.gin:{line}: {key} is set by the program and cannot be bound" in str(error.value)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from mtf_models.config import parse
-from mtf_models.config.search import find, t5_folder
+from mtf_models.config.search import find, mesh_tensorflow_folder, t5_folder
 from mtf_models.errors import ConfigError
 
 
@@ -102,3 +102,12 @@ def test_parsing_is_light_and_the_dead_package_is_not_imported():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_old_paths_lead_to_where_files_are_now():
+    old = "mesh_tensorflow/transformer/gin"
+    assert find(f"{old}/2x2_dp.gin").path.endswith("gin/layouts/2x2_dp.gin")
+    assert find(f"{old}/models/bi_base.gin").path.endswith("gin/models/bi_base.gin")
+    theirs = f"{mesh_tensorflow_folder()}/transparent_attention.gin"
+    assert find(f"{old}/transparent_attention.gin").path == theirs
+    assert find("transparent_attention.gin").path == theirs
