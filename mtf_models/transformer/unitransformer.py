@@ -298,7 +298,7 @@ class Unitransformer:
         """[..., d_model] to [..., vocab], each member of an ensemble for itself."""
         vocab = self.vocab(self.output_vocab_size)
         if self.tied:
-            logits = embedding.ids.hidden_to_logits(hidden)
+            logits = embedding.ids.hidden_to_logits(hidden, context.is_training)
         else:
             with self.variables(self.name):
                 logits = untied_logits(hidden, vocab, self.d_model, context.variable_dtype)

@@ -103,7 +103,7 @@ class VocabEmbedding:
         rows = mtf.cast(mtf.gather(self.table, ids, self.vocab.dim, shape), self.dtype)
         return rows * self.output_dim.size**0.5 if self._like_classifier else rows
 
-    def hidden_to_logits(self, hidden: Tensor) -> Tensor:
+    def hidden_to_logits(self, hidden: Tensor, is_training: bool = False) -> Tensor:
         """[..., d_model] to [..., vocab] by the transposed table."""
         if not self._like_classifier:
             hidden *= self.output_dim.size**-0.5
