@@ -67,9 +67,10 @@ def compare(model: Model, folder: Path) -> Comparison:
         CheckpointError: if transformers cannot open the folder, or the two differ by more than
             rounding.
     """
-    missing = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
+    missing = _missing()
     if missing:
-        return Comparison(False, f"{' and '.join(missing)} is not installed (pip install)")
+        names = " ".join(missing)
+        return Comparison(False, f"not installed: {names} (pip install {names})")
     features = fixed_features(model.network.vocab_sizes["targets"])
     theirs = _their_logits(folder, features)
     if isinstance(theirs, str):
@@ -109,6 +110,11 @@ def write_report(folder: Path, source: Path, comparison: Comparison) -> None:
         "comparison": dataclasses.asdict(comparison),
     }
     (folder / REPORT_FILE).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _missing() -> list[str]:
+    """What the other side needs and is not here."""
+    return [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
 
 
 def _their_logits(folder: Path, features: dict[str, np.ndarray]) -> np.ndarray | str:
