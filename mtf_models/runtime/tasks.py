@@ -58,6 +58,23 @@ def mesh_eval_dataset_fn(mixture_or_task_name: str = REQUIRED, num_eval_examples
 
 
 @configurable(module=_MODULE)
+def mesh_inference_dataset_fn(
+    mixture_or_task_name: str = REQUIRED,
+    num_inference_examples: int = -1,
+    priming_sequence_length: int | None = None,
+) -> tuple[str, int | None, int | None]:
+    """The task to take prompts from, and at most how many of how many ids.
+
+    Args:
+        mixture_or_task_name: the task or mixture.
+        num_inference_examples: at most so many prompts of each task; -1 for all.
+        priming_sequence_length: how many ids of the targets a prompt has; None for all.
+    """
+    count = None if num_inference_examples < 0 else num_inference_examples
+    return mixture_or_task_name, count, priming_sequence_length
+
+
+@configurable(module=_MODULE)
 def get_vocabulary(mixture_or_task_name: str | None = None) -> tuple[int, int]:
     """The sizes of the vocabularies of inputs and targets.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from commands import hashes, mtf, rows
 
 FIXTURE = Path(__file__).parent / "cli_run_tiny"
@@ -122,14 +123,48 @@ def test_scores_of_a_task(folder, tmp_path, recorded):
     assert read(tmp_path / "found.lengths") == ["8", "10", "2", "2"]
 
 
-def test_training_goes_on_with_the_originals_run(folder):
-    words = ("--gin_file=dataset.gin", EVALUATED[0], "--gin_param=run.train_steps = 4")
-    outcome = old(folder, *words)
+def test_scores_in_records(folder, tmp_path):
+    outcome = old(
+        folder,
+        "--gin_file=score_from_file.gin",
+        "--gin_param=score_from_strings.score_postprocess_fn = @save_scores_to_tfrecords",
+        f"--gin_param=save_scores_to_tfrecords.scores_filename = '{tmp_path / 'found'}'",
+        "--gin_param=save_scores_to_tfrecords.shard_idx = 2",
+        f"--gin_param=inputs_filename = '{folder / 'inputs.txt'}'",
+        f"--gin_param=targets_filename = '{folder / 'targets.txt'}'",
+    )
     assert outcome.status == 0, outcome.err
-    assert "holds a run of another config, which goes on" in outcome.err
-    assert "steps      3 to 4" in outcome.out
-    assert (folder / "model.ckpt-4.index").exists()
-    assert [row["step"] for row in rows(folder) if "loss" in row] == [4]
+    records = list(tf.data.TFRecordDataset(str(tmp_path / "found_2.tfrecord")).as_numpy_iterator())
+    features = [tf.train.Example.FromString(record).features.feature for record in records]
+    found = {n: [f[n].bytes_list.value[0].decode() for f in features] for n in ("input", "target")}
+    assert found["target"] == read(FIXTURE / "scores.targets")
+    assert found["input"] == [f"{line} 1" for line in read(FIXTURE / "inputs.txt")]
+    scores = [feature["score"].float_list.value[0] for feature in features]
+    np.testing.assert_allclose(scores, np.array(read(FIXTURE / "scores.scores"), float), 1e-5)
+
+
+def test_prompts_of_a_task_are_continued_by_a_decoder_alone(folder, tmp_path):
+    given = (
+        "--gin_file=infer_from_task.gin",
+        f"--gin_param=output_filename = '{tmp_path / 'decoded'}'",
+        "--gin_param=num_priming_tokens = 2",
+        *EVALUATED[:1],
+    )
+    refused = old(folder, *given)
+    assert refused.status == 1
+    assert "this model is no decoder-only one" in refused.err
+    lm = Path(__file__).parents[1] / "fixtures" / "lm_tiny"
+    copy = shutil.copytree(lm, tmp_path / "lm")
+    words = (f"--model_dir={copy}", f"--gin_file={lm / 'config.gin'}", *TASK)
+    outcome = mtf("run", *words, *given, "--gin_param=infer_checkpoint_step = 0")
+    assert outcome.status == 0, outcome.err
+    recorded = np.load(FIXTURE / "io.npz")["plain/targets"]
+    # The last two targets are an id and the end, which no prompt has.
+    prompts = ["66 10", "2 17", "20", "8"]
+    assert [" ".join(map(str, row[row > 1][:2])) for row in recorded] == prompts
+    assert read(tmp_path / "decoded" / "hundred_inputs") == prompts
+    found = read(tmp_path / "decoded" / "hundred_0_outputs")
+    assert [line.split()[0] for line in found] == [line.split()[0] for line in prompts]
 
 
 INFER = ("--gin_file=infer.gin", "--gin_param=output_filename = 'unwritten'")

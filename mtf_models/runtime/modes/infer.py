@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from mtf_models.configurable import REQUIRED, configurable
 from mtf_models.data.text_files import lines
+from mtf_models.decode.options import EOS
 from mtf_models.errors import ConfigError, DataError
 from mtf_models.runtime.modes.used_model import UsedModel, decode, encode, write_lines
 
@@ -97,7 +101,10 @@ def decode_texts(used: UsedModel, texts: Sequence[str], eos_id: int = 1) -> Iter
         eos_id: ends each input; prompts have no end.
     """
     ending = () if used.reads_prompts else (eos_id,)
-    ids = [encode(used.vocabularies.inputs, text, *ending) for text in texts]
+    yield from _decoded(used, [encode(used.vocabularies.inputs, t, *ending) for t in texts])
+
+
+def _decoded(used: UsedModel, ids: Sequence[np.ndarray]) -> Iterator[str]:
     first = 0
     for batch in used.batches({"inputs": ids}):
         # Equal inputs draw different ids, wherever they are.
@@ -106,6 +113,50 @@ def decode_texts(used: UsedModel, texts: Sequence[str], eos_id: int = 1) -> Iter
         first += batch.rows
         for row in found[: batch.rows]:
             yield decode(used.vocabularies.targets, row)
+
+
+@configurable(module=_UTILS, denylist=["used"])
+def decode_from_dataset(
+    used: UsedModel,
+    infer_dataset_fn: Callable[[], tuple[str, int | None, int | None]] = REQUIRED,
+    dataset_split: str = "validation",
+    decode_output_dir: str = REQUIRED,
+) -> None:
+    """Continues the beginnings of a task's targets with a decoder-only model.
+
+    Args:
+        used: what decodes.
+        infer_dataset_fn: names the task; `mesh_inference_dataset_fn`.
+        dataset_split: the split.
+        decode_output_dir: where `<task>_inputs`, the prompts, and `<task>_<step>_outputs` go.
+
+    Raises:
+        ConfigError: if the model has an encoder.
+    """
+    from mtf_models.data.tasks import tasks_with_split
+
+    if not used.reads_prompts:
+        raise ConfigError(
+            "decode_from_dataset continues prompts, and this model is no decoder-only one "
+            "(run.model_type = 'lm'): write its inputs into a file, and take decode_from_file."
+        )
+    name, count, length = infer_dataset_fn()
+    vocabulary = used.vocabularies.targets
+    for task in tasks_with_split(name, dataset_split):
+        dataset = task.get_dataset(None, dataset_split, shuffle=False, num_epochs=1)
+        examples = itertools.islice(dataset.as_numpy_iterator(), count)
+        prompts = [_prompt(example["targets"], length) for example in examples]
+        outputs = list(_decoded(used, prompts))
+        folder = Path(decode_output_dir)
+        write_lines(folder / f"{task.name}_inputs", [decode(vocabulary, ids) for ids in prompts])
+        write_lines(folder / f"{task.name}_{used.step}_outputs", outputs)
+        print(f"Wrote {len(outputs)} lines of {task.name} into {folder}.", flush=True)
+
+
+def _prompt(targets: np.ndarray, length: int | None) -> np.ndarray:
+    """The first ids of targets, without the end of sequence that would end the result too."""
+    ids = np.asarray(targets, np.int32)[:length]
+    return ids[ids != EOS]
 
 
 def check_inputs(config_query: Callable[[str], object]) -> None:

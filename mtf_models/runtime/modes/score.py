@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,13 @@ class Scored:
     Attributes:
         score: natural logarithm.
         targets: the ids that were scored, without padding.
+        inputs: the ids that were given, without padding; none of a decoder-only model.
         texts: `inputs_pretokenized` and `targets_pretokenized`, if the dataset has them.
     """
 
     score: float
     targets: np.ndarray
+    inputs: np.ndarray
     texts: Mapping[str, Any]
 
 
@@ -74,6 +77,51 @@ def save_scores(
     names = ", ".join(f".{ending}" for ending in columns)
     print(f"Wrote {len(scores)} lines each to {scores_filename}{{{names}}}.", flush=True)
     return scores
+
+
+@configurable(module=_UTILS, denylist=["results", "vocabulary"])
+def save_scores_to_tfrecords(
+    results: Results,
+    vocabulary: Vocabularies,
+    scores_filename: str = REQUIRED,
+    shard_idx: int = 0,
+    save_ids_only: bool = False,
+) -> list[float]:
+    """Writes `<scores_filename>_<shard_idx>.tfrecord`: `input`, `target` and `score` of each.
+
+    Args:
+        results: what was scored.
+        vocabulary: of the texts.
+        scores_filename: of the file, without its ending.
+        shard_idx: the number in its name.
+        save_ids_only: whether inputs and targets are ids, else texts.
+
+    Returns:
+        The scores.
+    """
+    import tensorflow as tf
+
+    path = Path(f"{scores_filename}_{shard_idx}.tfrecord")
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def feature(ids: np.ndarray, words: Any) -> Any:
+        if save_ids_only:
+            return tf.train.Feature(int64_list=tf.train.Int64List(value=ids))
+        text = decode(words, ids).encode("utf-8")
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[text]))
+
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for result in results:
+            score = tf.train.Feature(float_list=tf.train.FloatList(value=[result.score]))
+            features = {
+                "input": feature(result.inputs, vocabulary.inputs),
+                "target": feature(result.targets, vocabulary.targets),
+                "score": score,
+            }
+            record = tf.train.Example(features=tf.train.Features(feature=features))
+            writer.write(record.SerializeToString())
+    print(f"Wrote {len(results)} records to {path}.", flush=True)
+    return [result.score for result in results]
 
 
 @configurable(module=_UTILS, denylist=["used"])
@@ -178,9 +226,10 @@ def _scored(used: UsedModel, batches: Iterator[Any]) -> Iterator[Scored]:
     for batch in batches:
         scores = used.model.score(batch.features).numpy()
         for row, example in enumerate(batch.examples):
-            targets = np.trim_zeros(batch.features["targets"][row], "b")
+            given = {n: np.trim_zeros(ids[row], "b") for n, ids in batch.features.items()}
             texts = {n: x for n, x in example.items() if n.endswith("_pretokenized")}
-            yield Scored(float(scores[row]), targets, texts)
+            inputs = given.get("inputs", np.array([], np.int32))
+            yield Scored(float(scores[row]), given["targets"], inputs, texts)
 
 
 def _targets_of_each(targets: Sequence[str], inputs: Sequence[str]) -> int:
