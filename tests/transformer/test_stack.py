@@ -11,6 +11,7 @@ from mtf_models.transformer import sublayers
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.feed_forward import DenseReluDense
 from mtf_models.transformer.layer import TransformerLayer
+from mtf_models.transformer.reversible import ReversibleLayerStack
 from mtf_models.transformer.stack import LayerStack, make_layer_stack
 
 BATCH, LENGTH = mtf.Dimension("batch", 2), mtf.Dimension("length", 3)
@@ -192,3 +193,12 @@ def test_annealed_dropout(context, step, rate):
     assert np.unique(y[y > 0]).tolist() == pytest.approx([1 / (1 - rate)])
     assert (y == y[:, :1]).all()  # the same at every position
     assert sublayers.sublayer_annealed_dropout(wide, None, context, **options) is wide
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_reversible_layers(context, x, mode):
+    layers = [Times(2.0), Times(3.0), Times(5.0)]
+    made = ReversibleLayerStack(layers, sublayers_per_layer=[sublayers.sublayer_call_layer])
+    y = made.call(dataclasses.replace(context, mode=mode), x)
+    # x, x -> x, 3x -> 3x, 10x -> 10x, 53x
+    np.testing.assert_allclose(y, 63 * X * REAL, rtol=1e-6)
