@@ -65,6 +65,7 @@ WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
 """Configurables, or some parameters of them, that mean nothing outside the original."""
 
 RENAMED: dict[str, str] = {
+    "BitransformerFunnel.decode": "Bitransformer.decode",
     f"{_TRANSFORMER}.sublayer_layer_norm": f"{_TRANSFORMER}.sublayer_legacy_rms_norm",
     f"{_TRANSFORMER}.sublayer_final_layer_norm": f"{_TRANSFORMER}.sublayer_legacy_final_rms_norm",
     f"{_TRANSFORMER}.sublayer_layer_norm_subsampled": (
@@ -83,7 +84,7 @@ RENAMED: dict[str, str] = {
         "mesh_tensorflow.transformer.vocabulary.get_tfds_vocabulary"
     ),
 }
-"""Old configurable to today's."""
+"""Old configurable to the one that is meant today."""
 
 RENAMED_PARAMETERS: dict[str, str] = {
     f"{_TRANSFORMER}.sublayer_rms_norm.norm_epsilon": f"{_TRANSFORMER}.sublayer_rms_norm.epsilon",

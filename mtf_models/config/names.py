@@ -63,11 +63,9 @@ def resolve(selector: str) -> Name:
     if len(current) > 1:
         known = " or ".join(short(name) for name in current)
         raise ConfigError(f"{selector!r} is ambiguous: write {known}")
-    if current:
-        return Name(current[0], _kind(current[0]))
-    old = _matching(selector, legacy.RENAMED)
-    if old:
-        return Name(legacy.RENAMED[old[0]], _kind(legacy.RENAMED[old[0]]))
+    for name in current or _matching(selector, legacy.RENAMED):
+        today = legacy.RENAMED.get(name, name)
+        return Name(today, _kind(today))
     if _registered_elsewhere(selector):
         return Name(selector, Kind.FOREIGN)
     skipped = _matching(selector, legacy.SKIPPED)
