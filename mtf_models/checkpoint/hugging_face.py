@@ -109,6 +109,11 @@ class HuggingFaceReader:
         pair = self._known(name)
         return pair.to_ours([self._files.read(self._sources[theirs]) for theirs in pair.theirs])
 
+    def tensor(self, name: str) -> tf.Tensor:
+        """The same as a tensor on the host."""
+        with tf.device("CPU:0"):
+            return tf.convert_to_tensor(self.read(name))
+
     def entries(self) -> Iterator[Entry]:
         """The variables to be written as a checkpoint of ours, each read when its turn comes."""
         for name, pair in self._pairs.items():

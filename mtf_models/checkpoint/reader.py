@@ -33,12 +33,12 @@ class Reader:
                 "Give a path without the ending, such as runs/a/model.ckpt-1000."
             )
         try:
-            self._reader = tf.train.load_checkpoint(str(prefix))
+            reader = tf.train.load_checkpoint(str(prefix))
         except _READ_ERRORS as error:
             raise self._damaged(error) from error
-        shapes = self._reader.get_variable_to_shape_map()
+        shapes = reader.get_variable_to_shape_map()
         self._shapes = {name: tuple(shape) for name, shape in shapes.items()}
-        self._dtypes: dict[str, tf.DType] = self._reader.get_variable_to_dtype_map()
+        self._dtypes: dict[str, tf.DType] = reader.get_variable_to_dtype_map()
 
     @property
     def names(self) -> list[str]:
@@ -73,11 +73,15 @@ class Reader:
         Raises:
             CheckpointError: if there is no such variable, or its data are damaged.
         """
-        self._known(name)
-        try:
-            return np.asarray(self._reader.get_tensor(name))
-        except _READ_ERRORS as error:
-            raise self._damaged(error, name) from error
+        return self.tensor(name).numpy()
+
+    def tensor(self, name: str) -> tf.Tensor:
+        """A whole variable on the host, for whoever needs no array: it is in memory once.
+
+        Raises:
+            CheckpointError: if there is no such variable, or its data are damaged.
+        """
+        return self._restored(self._known(name), "")
 
     def read_slice(self, name: str, begin: Sequence[int], size: Sequence[int]) -> np.ndarray:
         """A box of a variable; the rest is not read.
@@ -90,7 +94,9 @@ class Reader:
         Raises:
             CheckpointError: if there is no such variable, or its data are damaged.
         """
-        spec = slice_spec(self.shape(name), begin, size)
+        return self._restored(name, slice_spec(self.shape(name), begin, size)).numpy()
+
+    def _restored(self, name: str, spec: str) -> tf.Tensor:
         try:
             with tf.device("CPU:0"):
                 (value,) = tf.raw_ops.RestoreV2(
@@ -99,9 +105,9 @@ class Reader:
                     shape_and_slices=[spec],
                     dtypes=[self.dtype(name)],
                 )
-            return value.numpy()
         except _READ_ERRORS as error:
             raise self._damaged(error, name) from error
+        return value
 
     def _known(self, name: str) -> str:
         if name not in self._shapes:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
 from mtf_models.checkpoint.casts import Casts
 from mtf_models.checkpoint.fit import fitted
@@ -69,16 +70,21 @@ def _restore_values(
 
 def _values(
     reader: Source, variables: Mapping[str, Variable], sources: Mapping[str, str], casts: Casts
-) -> Iterator[tuple[str, np.ndarray | None, str | None]]:
+) -> Iterator[tuple[str, tf.Tensor | np.ndarray | None, str | None]]:
     """Name, value or None, fault or None of each variable."""
     for name, stored in sources.items():
+        variable = variables[name]
         try:
-            value = casts.apply(stored, reader.read(stored), variables[name].dtype)
+            value = reader.tensor(stored)
+            if value.dtype != variable.dtype:
+                value = casts.apply(stored, value.numpy(), variable.dtype)
         except CheckpointError as error:
             yield name, None, str(error)
-        else:
-            # One shape may go into another where an ensemble has a variable once.
-            yield name, np.broadcast_to(value, variables[name].shape.to_integer_list), None
+            continue
+        sizes = variable.shape.to_integer_list
+        if list(value.shape) != sizes:  # where members of an ensemble have one in common
+            value = np.broadcast_to(value, sizes)
+        yield name, value, None
 
 
 def _raise(faults: list[str]) -> None:

@@ -32,3 +32,6 @@ class Source(Protocol):
 
     def read(self, name: str) -> np.ndarray:
         """A whole variable, in the dtype of the file."""
+
+    def tensor(self, name: str) -> tf.Tensor:
+        """The same as a tensor on the host."""
