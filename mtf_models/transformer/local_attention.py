@@ -23,7 +23,7 @@ class LocalSelfAttention(SelfAttention):
     """Attention to positions that are near: in blocks that see the margins of their neighbours.
 
     In an autoregressive stack a position sees itself and the `radius - 1` before it, else also the
-    `radius - 1` after it. Time and memory grow with the length times the radius. Decoding keeps
+    `radius` after it, as in the original. Time and memory grow with the length times the radius. Decoding keeps
     `radius` positions.
 
     Args:
@@ -125,7 +125,8 @@ class _Blocks:
         # The blocks are called like the positions, so that they are split in the same way.
         self.number = Dimension(length.name, parts * -(-each // size))
         self.inside = Dimension("block_length", size)
-        margins = radius - 1 if context.autoregressive else 2 * (radius - 1)
+        self.margin = radius - 1 if context.autoregressive else radius
+        margins = self.margin if context.autoregressive else 2 * self.margin
         self.seen = Dimension("memory_block_length", size + margins)
 
     def queries(self, x: Tensor) -> Tensor:
@@ -141,7 +142,7 @@ class _Blocks:
         x = mtf.rename_dimension(self.queries(x), self.inside.name, self.seen.name)
         here = x.shape.get_dim_by_name(self.seen.name)
         exchange = mtf.left_halo_exchange if self.context.autoregressive else mtf.halo_exchange
-        return exchange(x, self.number, here, self.radius - 1)
+        return exchange(x, self.number, here, self.margin)
 
     def joined(self, x: Tensor) -> Tensor:
         """The inverse of `queries`."""
@@ -156,7 +157,7 @@ class _Blocks:
         query, memory = self.queries(position), self.memory(position)
         shape = query.shape + self.seen
         distance = mtf.sub(memory, query, output_shape=shape)
-        latest = 0 if self.context.autoregressive else self.radius - 1
+        latest = 0 if self.context.autoregressive else self.radius
         hidden = [
             mtf.less(distance, 1 - self.radius),
             mtf.greater(distance, latest),

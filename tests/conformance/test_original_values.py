@@ -121,11 +121,10 @@ def test_mended_values_differ_from_the_originals(recorded):
         assert not np.allclose(value(recorded[name]), recorded[name][what])
 
 
-# Of decoding (tests/decode), and of the transformer's attention and inputs (tests/transformer).
+# Of decoding: tests/decode.
 ELSEWHERE = {
     *("beam_search_alpha0_len4", "beam_search_exact", "beam_search_no_early_stop"),
     *("beam_search_prefilter0", "beam_search_prefilter2", "greedy_decode_toy"),
-    *("local_attention_1d", "local_attention_1d_blocks", "autoregressive_inputs"),
 }
 
 

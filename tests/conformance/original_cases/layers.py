@@ -96,5 +96,3 @@ FUNCTIONS = {
         "y": local_attention.masked_local_attention_1d(x, KV, HEADS, window_size=4)
     },
 }
-
-MENDED = {}
