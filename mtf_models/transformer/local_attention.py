@@ -23,8 +23,8 @@ class LocalSelfAttention(SelfAttention):
     """Attention to positions that are near: in blocks that see the margins of their neighbours.
 
     In an autoregressive stack a position sees itself and the `radius - 1` before it, else also the
-    `radius` after it, as in the original. Time and memory grow with the length times the radius. Decoding keeps
-    `radius` positions.
+    `radius` after it, as in the original. Time and memory grow with the length times the radius.
+    Decoding keeps `radius` positions.
 
     Args:
         radius: how far a position sees, itself counted.

@@ -121,7 +121,7 @@ def test_mended_values_differ_from_the_originals(recorded):
         assert not np.allclose(value(recorded[name]), recorded[name][what])
 
 
-# Of decoding: tests/decode.
+# tests/decode/test_original_values.py
 ELSEWHERE = {
     *("beam_search_alpha0_len4", "beam_search_exact", "beam_search_no_early_stop"),
     *("beam_search_prefilter0", "beam_search_prefilter2", "greedy_decode_toy"),
