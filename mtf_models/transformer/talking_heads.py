@@ -148,7 +148,8 @@ class TalkingHeadsSelfAttention(TransformerLayer):
             reduced_dims=old,
             expert_dims=both,
             use_bias=False,
-            variable_dtype=context.variable_dtype,
+            # Logits and weights are float32, whatever activations are.
+            variable_dtype=context.variable_dtype._replace(activation=x.dtype),
             name=name,
         )
         for number, source in enumerate(used):

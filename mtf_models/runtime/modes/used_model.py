@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
 from mtf_models.config import Config
-from mtf_models.data.evaluation import EvaluationBatch, batches_of
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
 from mtf_models.runtime.build import model_from_config
@@ -18,6 +17,9 @@ from mtf_models.runtime.evaluate import batch_rows, report_trimmed
 from mtf_models.runtime.imports import query_task
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.run_folder import checked_step
+
+if TYPE_CHECKING:
+    from mtf_models.data.evaluation import EvaluationBatch
 
 
 class Vocabularies(NamedTuple):
@@ -108,6 +110,8 @@ class UsedModel:
         Args:
             texts: feature name to ids of each text; all features have equally many.
         """
+        from mtf_models.data.evaluation import batches_of
+
         rows = [dict(zip(texts, ids, strict=True)) for ids in zip(*texts.values(), strict=True)]
         lengths = {name: self.lengths[name] for name in texts}
         trimmed = dict.fromkeys(texts, 0)
