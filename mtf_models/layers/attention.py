@@ -25,6 +25,7 @@ def attention(
     extra_logit: float | None = None,
     float32_logits: bool = True,
     observe: Callable[[Tensor], None] | None = None,
+    noise: Tensor | None = None,
 ) -> Tensor:
     """softmax(q k + bias) v (Vaswani et al. 2017, section 3.2.1; the scale is the caller's).
 
@@ -42,6 +43,7 @@ def attention(
         extra_logit: one more logit in the denominator, so that attention may go nowhere.
         float32_logits: whether logits and softmax are computed in float32.
         observe: is given the logits, bias included.
+        noise: multiplies the weights besides: dropout that is drawn elsewhere (`dropout_noise`).
 
     Returns:
         The dimensions of `q` with `key_dim` replaced by `value_dim`.
@@ -51,7 +53,25 @@ def attention(
         observe(logits)
     weights = mtf.cast(mtf.softmax(logits, memory_length_dim, extra_logit), v.dtype)
     weights = dropped(weights, is_training, dropout_rate, dropout_broadcast_dims)
+    if noise is not None:
+        weights = mtf.multiply(weights, mtf.cast(noise, weights.dtype), output_shape=weights.shape)
     return mtf.einsum([weights, v], q.shape - key_dim + value_dim)
+
+
+def dropout_noise(
+    q: Tensor, k: Tensor, key_dim: Dimension, rate: float, broadcast_dims: Sequence[Dimension]
+) -> Tensor:
+    """What dropout in training multiplies the weights of `attention` by, float32.
+
+    Args:
+        q: as for `attention`.
+        k: as for `attention`.
+        key_dim: as for `attention`.
+        rate: the part that is dropped.
+        broadcast_dims: dimensions that it lacks, since the same weights are dropped along them.
+    """
+    shape = _logits_shape(q.shape, k.shape, key_dim) - list(broadcast_dims)
+    return mtf.dropout(mtf.ones(q.mesh, shape), is_training=True, rate=rate)
 
 
 def hybrid_attention(

@@ -10,6 +10,7 @@ from mtf_models.errors import ConfigError
 from mtf_models.layers.attention import attention, hybrid_attention
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.mesh.initializers import constant
+from mtf_models.transformer.attention_blocks import in_blocks, rows_at_once
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.projections import AttentionProjections
 
@@ -40,19 +41,29 @@ def attend(
     """
     q, k, v = qkv
     options = attention_options(layer, context)
-    seen: list[Tensor] = []
-    if layer.z_loss_coeff is not None and context.is_training:
-        options["observe"] = seen.append
     dims = memory_length, maps.key_dim, maps.key_dim
-    if layer.attention_func == "hybrid":
-        doubly = _doubly_coefficient(layer, context)
-        y = hybrid_attention(
-            q, k, v, context.length_dim, *dims, doubly, bias(context, q), **options
-        )
+
+    def see(rows: Context, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> list[Tensor]:
+        squares: list[Tensor] = []
+        if layer.z_loss_coeff is not None and context.is_training:
+            options["observe"] = lambda logits: squares.append(
+                mtf.square(mtf.reduce_logsumexp(mtf.to_float(logits), memory_length))
+            )
+        added = bias(rows, q)
+        if layer.attention_func == "hybrid":
+            doubly = _doubly_coefficient(layer, context)
+            y = hybrid_attention(q, k, v, rows.length_dim, *dims, doubly, added, **options)
+        else:
+            y = attention(q, k, v, *dims, added, **options)
+        return [y, *squares]
+
+    size = rows_at_once(context.mesh, context.length_dim, memory_length)
+    if size is None or layer.attention_func == "hybrid":  # which needs all queries
+        y, *squares = see(context, q, k, v, **options)
     else:
-        y = attention(q, k, v, *dims, bias(context, q), **options)
-    for logits in seen:
-        context.add_loss("attention_z_loss", _z_loss(layer, context, logits, memory_length))
+        y, *squares = in_blocks(see, context, size, (q, k, v), maps.key_dim, options)
+    for square in squares:
+        context.add_loss("attention_z_loss", _z_loss(layer, context, square))
     return y
 
 
@@ -91,9 +102,8 @@ def _doubly_coefficient(layer: Any, context: Context) -> Tensor:
     )
 
 
-def _z_loss(layer: Any, context: Context, logits: Tensor, memory_length: Dimension) -> Tensor:
+def _z_loss(layer: Any, context: Context, squares: Tensor) -> Tensor:
     """The mean squared log partition function of real positions, weighted (Zoph et al. 2022)."""
-    squares = mtf.square(mtf.reduce_logsumexp(mtf.to_float(logits), memory_length))
     real = context.nonpadding
     if real is None:
         mean = mtf.reduce_mean(squares)

@@ -53,6 +53,8 @@ class Context:
         inputs: [batch, length] int32, the ids that the stack reads.
         encoder_inputs: [batch, memory_length] int32, the ids that the encoder read, or None.
         vocab_size: how many ids there are, padding of the table not counted.
+        whole: where this is of some of the queries (`rows`), the context of all.
+        begin: the first of these queries.
         layer: the running layer of a stack.
         layer_input: what the running layer of a stack was given, for the residual.
         repetition: which use of a layer this is, if a stack uses it several times: each has caches
@@ -89,6 +91,9 @@ class Context:
     shared_scopes: dict[object, str] = field(default_factory=dict)
     _once: dict[object, Tensor] = field(default_factory=dict)
 
+    whole: Context | None = None
+    begin: int = 0
+
     @property
     def is_training(self) -> bool:
         """Whether dropout is on."""
@@ -112,6 +117,8 @@ class Context:
     @property
     def write_priority(self) -> Tensor:
         """The same of what is seen: [memory_length] or [batch, memory_length] int32."""
+        if self.whole is not None:
+            return self.whole.write_priority
         if PREFIX_REGION in self.constants:
             region = self.constants[PREFIX_REGION]
             return mtf.where(region, 0, self.memory_position, output_shape=region.shape)
@@ -119,6 +126,15 @@ class Context:
             return self.memory_position
         names = self.length_dim.name, self.memory_length_dim.name
         return mtf.rename_dimension(self.priority, *names)
+
+    @property
+    def memory_sequence_id(self) -> Tensor | None:
+        """[batch, memory_length] int32, the sequence_id of what self-attention sees, or None."""
+        whole = self.whole or self
+        if whole.sequence_id is None:
+            return None
+        names = whole.length_dim.name, whole.memory_length_dim.name
+        return mtf.rename_dimension(whole.sequence_id, *names)
 
     @property
     def activation_dtype(self) -> tf.DType:
@@ -208,6 +224,30 @@ class Context:
         """A copy that shares no computed tensor, for computations that are run again."""
         alone = {"_once": {}, "losses": {}, "reports": {}}
         return dataclasses.replace(self, encoder_output=encoder_output, **alone)
+
+    def rows(self, begin: int, size: int) -> Context:
+        """The context of some of the positions of a sequence, which see the same memory.
+
+        Args:
+            begin: the first of them.
+            size: how many they are.
+        """
+        name = self.length_dim.name
+
+        def part(x: Tensor | None) -> Tensor | None:
+            return None if x is None else mtf.slice(x, begin, size, name)
+
+        return dataclasses.replace(
+            self,
+            length_dim=Dimension(name, size),
+            position=part(self.position),
+            priority=part(self.priority),
+            sequence_id=part(self.sequence_id),
+            inputs=part(self.inputs),
+            whole=self,
+            begin=begin,
+            _once={},
+        )
 
     def self_attention_memory(self, name: str, x: Tensor) -> Tensor:
         """What self-attention sees of a projected input: all of it, or a cache with `x` written in.

@@ -27,7 +27,7 @@ def relative_position_spans(context: Context, num_sentinels: int = REQUIRED) -> 
     first = context.vocab_size - num_sentinels
     length, memory_length = context.length_dim, context.encoder_length_dim
     more = length.size + memory_length.size  # than there are gaps in a row
-    gap_of_target = _gaps_so_far(context, mtf.to_int32(mtf.greater_equal(context.inputs, first)))
+    gap_of_target = _gaps_so_far(context, first)
     marks = mtf.to_int32(mtf.greater_equal(context.encoder_inputs, first))
     gap_of_input = mtf.cumsum(marks, memory_length)
     if context.encoder_sequence_id is not None:
@@ -40,8 +40,12 @@ def relative_position_spans(context: Context, num_sentinels: int = REQUIRED) -> 
     return mtf.sub(place, mtf.mtf_range(context.mesh, memory_length), output_shape=shape)
 
 
-def _gaps_so_far(context: Context, begun: Tensor) -> Tensor:
+def _gaps_so_far(context: Context, first: int) -> Tensor:
     """[batch, length] int32, up to each target; when decoding, a cache counts them."""
+    if context.whole is not None:
+        gaps = _gaps_so_far(context.whole, first)
+        return mtf.slice(gaps, context.begin, context.length_dim.size, context.length_dim.name)
+    begun = mtf.to_int32(mtf.greater_equal(context.inputs, first))
     if not context.incremental:
         return mtf.cumsum(begun, context.length_dim)
     key = "gaps of relative_position_spans"

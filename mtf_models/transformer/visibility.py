@@ -16,9 +16,7 @@ def visibility_bias(context: Context) -> Tensor | None:
         shape = read.shape + [d for d in write.shape if d not in read.shape]
         bias = mtf.to_float(mtf.greater(write, read, output_shape=shape)) * MASKED
     if context.sequence_id is not None and not context.incremental:
-        names = context.length_dim.name, context.memory_length_dim.name
-        memory_id = mtf.rename_dimension(context.sequence_id, *names)
-        other = _differs(context.sequence_id, memory_id)
+        other = _differs(context.sequence_id, context.memory_sequence_id)
         bias = other if bias is None else other + bias
     return bias
 

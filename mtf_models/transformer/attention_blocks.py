@@ -1,0 +1,82 @@
+"""Attention of a few queries at a time, so that not all logits are in memory at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mtf_models.mesh as mtf
+from mtf_models.configurable import configurable
+from mtf_models.errors import require_positive
+from mtf_models.layers.attention import dropout_noise
+from mtf_models.mesh import Dimension, Mesh, Tensor
+from mtf_models.transformer.context import Context
+
+
+@configurable(module="mtf_models.transformer.attention_blocks")
+def rows_at_once(
+    mesh: Mesh,
+    length: Dimension,
+    memory_length: Dimension,
+    longest_whole: int = 2048,
+    block_length: int = 512,
+) -> int | None:
+    """How many queries are attended for at a time; None for all.
+
+    Args:
+        mesh: where they lie; the queries of a block are divided over it like all.
+        length: of the queries.
+        memory_length: what they attend to.
+        longest_whole: up to the square of this number of logits for each head, all at once.
+        block_length: how many queries a block has else, at the most.
+    """
+    require_positive("rows_at_once", longest_whole=longest_whole, block_length=block_length)
+    if length.size * memory_length.size <= longest_whole**2:
+        return None
+    parts = mesh.splits(length)
+    size = max(block_length // parts, 1) * parts
+    return size if size < length.size else None
+
+
+def in_blocks(
+    see: Callable[..., list[Tensor]],
+    context: Context,
+    size: int,
+    qkv: tuple[Tensor, Tensor, Tensor],
+    key_dim: Dimension,
+    options: dict[str, Any],
+) -> list[Tensor]:
+    """The results of attention, of `size` queries at a time, joined.
+
+    No more than a block's logits are kept: in the backward pass they are computed again (Rabe and
+    Staats 2021, with blocks of queries only).
+
+    Args:
+        see: takes the context of some queries, queries, keys, values and options; returns tensors
+            that have the dimension of the queries.
+        context: of all queries.
+        size: how many there are in a block.
+        qkv: queries, keys and values.
+        key_dim: the width of queries and keys.
+        options: for `see`. The same weights are dropped in all blocks where they are dropped for
+            all queries.
+    """
+    q, k, v = qkv
+    length, inputs = context.length_dim, [k, v]
+    alike = options["dropout_broadcast_dims"]
+    if context.is_training and options["dropout_rate"] and length in alike:
+        inputs.append(dropout_noise(q, k, key_dim, options["dropout_rate"], alike))
+        options = {**options, "dropout_rate": 0.0, "dropout_broadcast_dims": []}
+    blocks = []
+    for begin in range(0, length.size, size):
+        count = min(size, length.size - begin)
+
+        def run(
+            q: Tensor, k: Tensor, v: Tensor, *noise: Tensor, begin: int = begin, count: int = count
+        ) -> list[Tensor]:
+            drawn = {"noise": noise[0]} if noise else {}
+            return see(context.rows(begin, count), q, k, v, **options, **drawn)
+
+        rows = mtf.slice(q, begin, count, length.name)
+        blocks.append(mtf.recompute_grad(run, [rows, *inputs]))
+    return [mtf.concat(list(parts), length.name) for parts in zip(*blocks, strict=True)]
