@@ -170,18 +170,19 @@ def _bindings(source: InitialCheckpoint, config: Config, options: TrainOptions) 
     yield f"utils.run.train_steps = {options.steps + (source.step if counts_on else 0)}"
     yield f"utils.run.init_steps = {options.init_steps or 'checkpoint'!r}"
     yield f"utils.run.init_strict = {not options.allow_partial}"
+    settings = prepare.settings_of(config)
     with config.active():
-        optimizer = (prepare.settings_of(config).optimizer or AdafactorOptimizer)()
-    there = has_slots(Reader(source.prefix), optimizer)
+        optimizer = (settings.optimizer or AdafactorOptimizer)()
+    there = has_slots(Reader(source.prefix), optimizer, settings.variable_filter)
     if options.init_optimizer == "keep" and not there:
         raise ConfigError(
-            f"--init_optimizer=keep: {source.prefix} has no slots of {type(optimizer).__name__}. "
-            "Begin with fresh ones: --init_optimizer=fresh."
+            f"--init_optimizer=keep: {source.prefix} has no slots of {type(optimizer).__name__} "
+            "for what is trained. Begin with fresh ones: --init_optimizer=fresh."
         )
     chosen = options.init_optimizer or ("keep" if there else "fresh")
     yield f"utils.run.init_optimizer = {chosen!r}"
-    # Slots that begin at zero late in the count would hardly ever learn: their decay is that of
-    # the step. The config's own offset, 0 where it is merely recorded, gives way.
+    # Slots that begin at zero would stay far too small for as long as the count is: their decay is
+    # that of the step. The config's own offset, 0 where it is merely recorded, gives way.
     if chosen == "fresh" and counts_on and not config.query(_OFFSET, 0):
         yield f"{_OFFSET} = {source.step}"
 

@@ -21,6 +21,7 @@ from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.runtime.initial_names import matched
 from mtf_models.runtime.settings import RunSettings
 from mtf_models.runtime.trainer import Trainer
+from mtf_models.runtime.variable_filter import VariableFilter
 
 
 class InitialCheckpoint(NamedTuple):
@@ -109,11 +110,18 @@ def begin(trainer: Trainer, source: InitialCheckpoint) -> Beginning:
     return Beginning(source.prefix, source.step, new, len(owners))
 
 
-def has_slots(reader: Reader, optimizer: Optimizer) -> bool:
-    """Whether a checkpoint holds what this optimizer keeps of any of its variables."""
+def has_slots(reader: Reader, optimizer: Optimizer, chosen_by: VariableFilter | None) -> bool:
+    """Whether a checkpoint holds what this optimizer keeps of any variable to be trained.
+
+    Args:
+        reader: the checkpoint.
+        optimizer: to train with.
+        chosen_by: what is trained; see `run.variable_filter`.
+    """
     names = set(reader.names)
+    pattern = chosen_by if isinstance(chosen_by, str) else ""
     for name in reader.names:
-        if not is_slot(name) and name != GLOBAL_STEP:
+        if not is_slot(name) and name != GLOBAL_STEP and re.search(pattern, name):
             sizes = enumerate(reader.shape(name))
             shape = Shape([Dimension(f"dimension_{i}", size) for i, size in sizes])
             kept = set(optimizer.slot_shapes(name, shape))

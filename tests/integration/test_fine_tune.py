@@ -58,7 +58,7 @@ def test_the_same_command_goes_on_with_its_own_run(trained, begun, tmp_path):
     words = ("--gin_param=dropout_rate = 0.0", "--init_step=15", "--init_optimizer=fresh")
     first = begin(source, folder, *words)
     assert first.status == 0, first.err
-    # From the decay of step 15 slots that begin at zero would hardly learn.
+    # By the decay of step 15 slots that begin at zero would stay too small for long.
     assert "optimizer  fresh, its decay counted from step 15" in first.out
     recorded = parse([str(folder / "operative_config.gin")])
     assert recorded.query("adafactor_decay_rate_pow.offset") == 15
@@ -75,6 +75,7 @@ def test_the_same_command_goes_on_with_its_own_run(trained, begun, tmp_path):
     assert "steps      19 to 20:" in resumed.out
 
 
+@pytest.mark.slow
 def test_from_zero_with_a_schedule_from_zero(trained, tmp_path):
     outcome = begin(
         trained[0],
@@ -106,6 +107,8 @@ def test_adapters_leave_the_rest_as_it_was(trained, tmp_path):
     trains = 2 * (32 + 3 * 32 * 4)
     assert f"trains     8 of 37 variables, {trains:,} of" in outcome.out
     assert "by 'task_adapter':" in outcome.out
+    # The checkpoint has slots, but none of what is trained.
+    assert "optimizer  fresh, its decay counted from step 20" in outcome.out
     assert "task_adapter/DenseReluDense/wi_0/kernel [d_model=32, d_ff=4]" in outcome.out
     found, before = parameters(tmp_path / "run", 23), parameters(trained[0])
     weights = {name for name in before if "_slot_" not in name and name != "global_step"}
@@ -139,7 +142,7 @@ REFUSED = {
     "another size": (["--gin_param=d_model = 64"], "does not fit the model"),
     "slots of another optimizer": (
         ["--gin_param=run.optimizer = @AdamWeightDecayOptimizer", "--init_optimizer=keep"],
-        "has no slots of AdamWeightDecayOptimizer",
+        "has no slots of AdamWeightDecayOptimizer for what is trained",
     ),
     "an unknown task": (["--task=numberd"], "no task or mixture 'numberd'"),
 }

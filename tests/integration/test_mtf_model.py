@@ -63,6 +63,7 @@ def test_it_evaluates(folder):
     assert len(read(folder / "decoded" / "hundred_3_predictions")) == 4
 
 
+@pytest.mark.slow
 def test_it_fine_tunes_and_trains_on(folder, tmp_path):
     model = make(tmp_path / "tuned")
     model.finetune("hundred", 2, folder)
