@@ -38,5 +38,5 @@ def us_einsum(
     y = mtf.einsum(xs, output_shape=output_shape, reduced_dims=reduced_dims)
     if not unit_scaling_convention():
         return y
-    summed = Shape(dict.fromkeys(d for x in xs for d in x.shape if d not in y.shape))
+    summed = Shape([*dict.fromkeys(d for x in xs for d in x.shape if d not in y.shape)])
     return y * summed.size**-0.5
