@@ -47,6 +47,16 @@ def join(features: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
+def ended(inputs: np.ndarray) -> np.ndarray:
+    """Inputs alone, each with the end of sequence that `join` gives it.
+
+    Args:
+        inputs: [batch, length] integers, 0 at padding.
+    """
+    inputs = np.asarray(inputs)
+    return join({"inputs": inputs, "targets": inputs[:, :0]})["targets"]
+
+
 def check_aligned(features: Mapping[str, np.ndarray]) -> None:
     """Refuses inputs and targets that do not belong to each other position by position.
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import mtf_models.mesh as mtf
+from mtf_models.data.delimited import ended
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError, DataError, did_you_mean, require_positive
 from mtf_models.mesh import RandomStream, Tensor
 from mtf_models.runtime.decode_settings import DecodeSettings, decode_settings
 from mtf_models.runtime.draws import uniforms, without_padding
+from mtf_models.transformer.delimited import DelimitedUnitransformer
 from mtf_models.transformer.unitransformer import Unitransformer
 
 if TYPE_CHECKING:
@@ -97,6 +99,9 @@ def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) ->
                 "A decoder-only model takes what its ids begin with as inputs: give no prefix."
             )
         rows["targets"], names = request.prefix, ("inputs", "targets")
+    is_delimited = isinstance(model.network, DelimitedUnitransformer)
+    if is_delimited:
+        rows["inputs"] = ended(rows["inputs"])
     tensors = model.tensors(rows, names=names)
     batch = _Batch({name: np.asarray(rows[name]) for name in names}, settings, request)
     added = batch.added(model.settings.sequence_length["targets"])
@@ -117,7 +122,18 @@ def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) ->
             found = model.network.decode(tensors, model.variable_dtype, added, options)
         return dict(vars(found))
 
-    return DecodeResult(**model.compiled(("decode", added, options), run)(tensors))
+    result = DecodeResult(**model.compiled(("decode", added, options), run)(tensors))
+    return _without_prompts(result, batch, added) if is_delimited else result
+
+
+def _without_prompts(result: DecodeResult, batch: _Batch, length: int) -> DecodeResult:
+    """The targets alone, of a model that reads inputs and targets in one row."""
+    ids = result.ids.numpy()
+    targets = np.zeros([*ids.shape[:-1], length], ids.dtype)
+    for row, prompt in enumerate(batch.given):
+        targets[row] = ids[row][..., len(prompt) : len(prompt) + length]
+    shape = [*result.ids.shape.dims[:-1], ("length", length)]
+    return replace(result, ids=mtf.import_tf_tensor(result.ids.mesh, targets, shape))
 
 
 class _Batch:

@@ -42,6 +42,7 @@ def _make(settings: RunSettings, sizes: tuple[int, int]) -> Network:
         case "bi_student_teacher":
             return make_bi_student_teacher(*sizes)
         case "delimited_lm":
+            _check_one_vocabulary(sizes)
             return _of_one_stack(DelimitedUnitransformer, sizes[1], sizes[1], autoregressive=True)
         case "aligned":
             return _of_one_stack(Unitransformer, *sizes, autoregressive=False)
@@ -55,6 +56,15 @@ def model_type_of(reader: Source) -> str:
     if "student" in towers:
         return "bi_student_teacher"
     return "bitransformer" if "decoder" in towers else "lm"
+
+
+def _check_one_vocabulary(sizes: tuple[int, int]) -> None:
+    if sizes[0] != sizes[1]:
+        raise ConfigError(
+            f"Inputs have a vocabulary of {sizes[0]} ids and targets one of {sizes[1]}; a "
+            "delimited_lm reads both in one row and needs one vocabulary for both. Take a task "
+            'that has one, or run.model_type = "bitransformer".'
+        )
 
 
 def _of_one_stack(

@@ -17,7 +17,7 @@ class DelimitedUnitransformer(Unitransformer):
     """An autoregressive stack over "inputs, EOS, targets, EOS" (model type "delimited_lm").
 
     It is bound as `Unitransformer`. In training the inputs are predicted too, unless
-    `loss_on_targets_only`; outside of it only targets count.
+    `loss_on_targets_only`; outside of it only targets count, and only they are decoded.
     """
 
     feature_names = ("inputs", "targets")

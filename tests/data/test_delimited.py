@@ -65,6 +65,13 @@ def test_what_was_cut_gets_its_end_and_one_line_says_so(caplog):
     assert "in the place of their last token" in caplog.messages[0]
 
 
+def test_inputs_alone_get_their_end_too():
+    np.testing.assert_array_equal(
+        delimited.ended(np.array([[5, 6, 1, 0], [7, 8, 0, 0], [0, 0, 0, 0]])),
+        [[5, 6, 1, 0], [7, 1, 0, 0], [0, 0, 0, 0]],
+    )
+
+
 def test_inputs_and_targets_that_are_not_aligned_are_refused():
     ids = np.ones([2, 4], np.int32)
     delimited.check_aligned({"inputs": ids, "targets": ids})

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 import mtf_models as mtf
+from mtf_models.errors import ConfigError
 from mtf_models.transformer.prefix import delimited_inputs_mask, prefix_priority
 
 # Two examples and padding; one example whose targets are going on; inputs alone.
@@ -114,6 +115,11 @@ def test_what_counts_in_the_loss(build, params, in_training, in_evaluation):
         assert float(out.loss) == pytest.approx(right, rel=1e-5)
 
 
+def test_two_vocabularies_are_not_joined(build):
+    with pytest.raises(ConfigError, match="Inputs have a vocabulary of 50 ids and targets one of"):
+        build("lm_tiny", DELIMITED, LENGTHS, "run.vocabulary = (50, 100)")
+
+
 def test_joined_rows_are_the_rows_of_a_language_model(build):
     plain = build("lm_tiny", PREFIX, "num_layers = 1", seed=1)
     joining = build("lm_tiny", PREFIX, "num_layers = 1", DELIMITED, LENGTHS, seed=1)
@@ -135,18 +141,13 @@ def test_a_prefix_model_decodes_what_it_predicts(build, beam_size, mesh):
     table.assign(table.numpy() * 2)  # for predictions that differ
     inputs = np.array([[5, 6, 7, 1], [9, 1, 0, 0]], np.int32)
     result = model.decode({"inputs": inputs}, beam_size=beam_size, max_decode_length=5)
-    ids = np.asarray(result.ids)
-    lengths = (inputs > 0).sum(axis=1)
-    targets = np.zeros([2, 6], np.int32)
-    for row, length in enumerate(lengths):
-        np.testing.assert_array_equal(ids[row, :length], inputs[row, :length])
-        targets[row, : min(6, ids.shape[1] - length)] = ids[row, length : length + 6]
+    targets = np.pad(result.ids.numpy(), [[0, 0], [0, 1]])
     features = {"inputs": inputs, "targets": targets}
     scores = model.score(features).numpy()
-    np.testing.assert_allclose(np.asarray(result.scores), scores, rtol=1e-4)
+    np.testing.assert_allclose(result.log_probabilities.numpy(), scores, rtol=1e-4)
     if beam_size == 1:
         logits = model(features).logits.numpy()[..., :100]
-        for row, length in enumerate(lengths):
+        for row, length in enumerate((inputs > 0).sum(axis=1)):
             count = (targets[row] > 0).sum()
             predicted = logits[row, length : length + count].argmax(axis=-1)
             np.testing.assert_array_equal(predicted, targets[row, :count])
