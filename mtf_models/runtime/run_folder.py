@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mtf_models import __version__, installation
 from mtf_models.checkpoint import CheckpointManager
+from mtf_models.checkpoint.locate import prefix_in
 from mtf_models.config import Config
 from mtf_models.config.statements import Import, read
 from mtf_models.errors import CheckpointError, ConfigError
@@ -57,11 +58,17 @@ class RunFolder:
         path: where it is, or will be.
 
     Raises:
-        ConfigError: if there is a file.
+        ConfigError: if there is a file, or a checkpoint is meant.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        if prefix_in(self.path) is not None:
+            raise ConfigError(
+                f"{self.path} is a checkpoint, and a run needs a folder: --model_dir="
+                f"{self.path.parent} goes on with its run, --init_from={self.path} begins another "
+                "one from it."
+            )
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(
                 f"{self.path} is a file, and --model_dir is a folder: give another path."

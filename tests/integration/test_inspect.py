@@ -29,6 +29,25 @@ def test_a_checkpoint(trained, ending):
     assert outcome.out.splitlines()[0] == f"checkpoint {trained[0]}/model.ckpt-10, step 10"
 
 
+def test_one_of_several_checkpoints(trained):
+    assert "model.ckpt-10, step 10" in mtf("inspect", trained[0], "--step=10").out
+    outcome = mtf("inspect", trained[0], "--step=11")
+    assert outcome.status == 2
+    assert "no checkpoint of step 11; there are steps 5, 10, 15, 20" in outcome.err
+    outcome = mtf("inspect", f"{trained[0]}/model.ckpt-10", "--step=20")
+    assert outcome.status == 2
+    assert "is one checkpoint, and step 20 is asked for" in outcome.err
+
+
+def test_a_file_of_pickled_objects(tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
+    for path in (tmp_path, tmp_path / "pytorch_model.bin"):
+        outcome = mtf("inspect", path)
+        assert outcome.status == 2
+        assert "pytorch_model.bin" in outcome.err
+        assert "never read" in outcome.err
+
+
 def test_a_folder_of_the_original(fixtures_dir):
     """The number of parameters by hand: two tables, 2 + 2 layers, two biases, eleven norms."""
     attention, feed_forward = 4 * 32 * 4 * 12, 3 * 32 * 48

@@ -3,6 +3,7 @@
 import logging
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +75,19 @@ def test_bfloat16_masters(folder, caplog):
     right = stored(folder, 3, Q).astype(np.float32)
     np.testing.assert_array_equal(model.variables[Q].numpy(), right)
     assert f"cast bf16→fp32: {len(model.variables)} tensors" in caplog.messages
+
+
+def test_what_a_run_of_the_original_leaves(caplog):
+    """Two data files, bfloat16 masters and an operative config, as `utils.run` wrote them."""
+    folder = Path(__file__).parents[1] / "integration" / "cli_run_tiny"
+    recorded = np.load(folder / "io.npz")
+    with caplog.at_level(logging.INFO, "mtf_models"):
+        model = mtf.load_model(folder)
+    assert "cast bf16→fp32: 52 tensors" in caplog.messages
+    output = model({name: recorded[f"plain/{name}"] for name in ("inputs", "targets")})
+    right = recorded["eval/logits"][0]
+    assert np.max(np.abs(output.logits.numpy() - right)) < 1e-5 * np.max(np.abs(right))
+    assert float(output.loss) == pytest.approx(float(recorded["eval/loss"]), rel=1e-5)
 
 
 def test_a_part_of_a_model(folder, caplog):
