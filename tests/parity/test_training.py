@@ -50,6 +50,9 @@ def test_values_are_those_of_the_checkpoint(recorded, trained):
         if not variable.trainable and not np.any(moved):  # a teacher
             np.testing.assert_array_equal(variable.numpy(), right, err_msg=name)
             continue
+        gradient = recorded.group("grad/").get(name.split("_slot_")[0])
+        if gradient is not None and np.max(np.abs(gradient)) < 1e-7:
+            continue  # The loss does not depend on it: rounding noise moved it.
         # Loosely: the first step is close to the sign of the gradient, even of rounding noise.
         off = np.linalg.norm(variable.numpy() - right) / np.linalg.norm(moved)
         assert off < 2e-3, name

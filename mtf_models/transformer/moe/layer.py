@@ -10,13 +10,14 @@ from mtf_models.errors import ConfigError, require_positive
 from mtf_models.layers.dense import Activation
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
+from mtf_models.transformer.layer import TransformerLayer
 from mtf_models.transformer.moe.experts import expert_hidden, expert_output
 from mtf_models.transformer.moe.mixture import Mixture
 
 
 @configurable(module="mesh_tensorflow.transformer.moe")
 @dataclass
-class MoE1D(Mixture):
+class MoE1D(Mixture, TransformerLayer):
     """A mixture whose experts are feed-forward layers, activation(x Wi) Wo.
 
     Args:

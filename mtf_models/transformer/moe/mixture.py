@@ -13,7 +13,6 @@ from mtf_models.errors import ConfigError, did_you_mean
 from mtf_models.layers.dense import dense
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
-from mtf_models.transformer.layer import TransformerLayer
 from mtf_models.transformer.moe.balance import z_loss
 from mtf_models.transformer.moe.dispatch import Dispatch
 from mtf_models.transformer.moe.gates import Gates, Routes
@@ -30,7 +29,7 @@ _HISTORICAL = {"rand_1": "switch"}
 
 
 @dataclass
-class Mixture(TransformerLayer):
+class Mixture:
     """Sends each token to some of many experts (Shazeer et al. 2017; Fedus et al. 2021).
 
     The tokens of a batch fall into groups. In each group an expert has a number of slots, its
@@ -106,6 +105,11 @@ class Mixture(TransformerLayer):
         self.moe_gating = _HISTORICAL.get(self.moe_gating, self.moe_gating)
         check_options(self)
 
+    @property
+    def owner(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
     def mix(self, context: Context, x: Tensor, experts: Experts) -> list[Tensor]:
         """Routes tokens, has the experts compute, and brings back what they made.
 
@@ -141,7 +145,7 @@ class Mixture(TransformerLayer):
             self.group_size if self.expert_capacity is None else context.length_dim.size,
             self.groups_follow_mesh,
             whole=context.incremental,
-            owner=type(self).__name__,
+            owner=self.owner,
         )
         gates = self._gates(context, groups, x)
         routes = ROUTINGS[self.moe_gating](gates, self._options(context.is_training))
@@ -257,4 +261,4 @@ def check_options(layer: Mixture) -> None:
         if (value := getattr(layer, name)) <= 0
     ]
     if faults:
-        raise ConfigError(f"{type(layer).__name__} has {'. '.join(faults)}.".replace("..", "."))
+        raise ConfigError(f"{layer.owner} has {'. '.join(faults)}.".replace("..", "."))
