@@ -99,6 +99,7 @@ class BeamSearch:
         self.vocab = vocab
         self.options = options
         self.beam = rows.beam_dim(options.beam_size)
+        self.prefilled = False
         # Of so many continuations as many as the beam has do not end.
         self.needed = (1 + len(options.stop_ids)) * options.beam_size
 
@@ -107,25 +108,22 @@ class BeamSearch:
 
         Args:
             first: int32 scalar, the first position that is computed; what is before is given.
-            caches: of the position before it.
+            caches: see `decode`.
         """
         mesh, shape = self.prompts.mesh, self.prompts.batch + self.beam
-        # The first step is outside the loop, which needs to know what caches there are, and takes
-        # each row once.
-        previous = self._previous(self.prompts.ids, first)
-        log_probabilities, caches = self.step(previous, first, caches)
+        # A step before the loop tells what caches there are, and keeps what it keeps of each row.
+        _, made = self.step(self._previous(self.prompts.ids, first), first, caches)
         self.step = self.step.repeated(self.beam.size)
+        self.prefilled = bool(caches)
         ids = rows.spread(self.prompts.ids, self.beam.size)
         only = mtf.equal(mtf.mtf_range(mesh, self.beam), 0)
         alive = _Alive(
             ids,
             mtf.where(only, mtf.zeros(mesh, shape), NONE, output_shape=shape),
-            {name: rows.repeated(x, self.beam.size) for name, x in caches.items()},
+            rows.first_caches(made, caches, self.beam.size),
         )
         nothing = mtf.constant(mesh, NONE, shape)
         state = _State(first, alive, _Found(mtf.zeros_like(ids), nothing, nothing))
-        repeated = rows.repeated(log_probabilities, self.beam.size)
-        state = self._continued(state, repeated, alive.caches)
         return self._result(advance_while(self._goes_on, self._advance, state))
 
     def _goes_on(self, state: _State) -> Tensor:
@@ -157,6 +155,9 @@ class BeamSearch:
     def _advance(self, state: _State) -> _State:
         previous = self._previous(rows.merged(state.alive.ids), state.position)
         log_probabilities, caches = self.step(previous, state.position, state.alive.caches)
+        if self.prefilled:
+            given = rows.repeated(self.prompts.are_given(state.position), self.beam.size)
+            caches = rows.kept(given, state.alive.caches, caches)
         return self._continued(state, log_probabilities, caches)
 
     def _previous(self, ids: Tensor, position: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ def decode(
     vocab: Dimension,
     options: DecodeOptions,
     uniforms: Tensor | None = None,
-    first: int = 0,
+    first: Tensor | None = None,
     caches: Caches | None = None,
 ) -> DecodeResult:
     """Decodes every row of a batch, in one loop that ends when all rows have.
@@ -29,12 +29,14 @@ def decode(
         vocab: of the log-probabilities.
         options: how to choose ids.
         uniforms: [batch, beam, length] float32, see `SamplingLoop`; needed if options draw.
-        first: the first position that is computed; no prompt is shorter.
-        caches: of the position before it.
+        first: int32 scalar, the first position that is computed, 0 if None; no prompt is shorter.
+        caches: where prompts were read already, of each row for the position after its own; until
+            then they stay.
     """
-    position = mtf.constant(prompts.mesh, first, dtype=prompts.lengths.dtype)
+    if first is None:
+        first = mtf.constant(prompts.mesh, 0, dtype=prompts.lengths.dtype)
     if options.is_beam_search:
         search = BeamSearch(step, prompts, vocab, options)
     else:
         search = SamplingLoop(step, prompts, vocab, options, uniforms)
-    return search.run(position, caches or {})
+    return search.run(first, caches or {})

@@ -70,6 +70,31 @@ def reordered(caches: Caches, parents: Tensor) -> Caches:
     return {name: _of_parents(x, parents) for name, x in caches.items()}
 
 
+def first_caches(made: Caches, read: Caches, times: int) -> Caches:
+    """The caches that a loop begins with.
+
+    Args:
+        made: by a step, for their names and shapes.
+        read: by a prefill, or empty.
+        times: how many hypotheses each row gets.
+    """
+    return {n: repeated(read.get(n, mtf.zeros_like(x)), times) for n, x in made.items()}
+
+
+def kept(stays: Tensor, old: Caches, new: Caches) -> Caches:
+    """New caches, but the old ones of some rows.
+
+    Args:
+        stays: [batch] bool, which rows.
+        old: caches by name.
+        new: of the same names.
+    """
+    return {
+        name: mtf.where(stays, old[name], x, output_shape=x.shape) if x.shape.has(BATCH) else x
+        for name, x in new.items()
+    }
+
+
 def _of_parents(x: Tensor, parents: Tensor) -> Tensor:
     if not x.shape.has(BATCH):
         return x

@@ -57,6 +57,7 @@ class SamplingLoop:
         self.prompts = prompts.repeated(options.num_return)
         self.vocab = vocab
         self.options = options
+        self.prefilled = False
         self.uniforms = rows.merged(uniforms) if options.draws else None
 
     def run(self, first: Tensor, caches: Caches) -> DecodeResult:
@@ -64,22 +65,21 @@ class SamplingLoop:
 
         Args:
             first: int32 scalar, the first position that is computed; what is before is given.
-            caches: of the position before it.
+            caches: see `decode`.
         """
         mesh, batch, count = self.prompts.mesh, self.prompts.batch, self.options.num_return
-        # The first step is outside the loop, which needs to know what caches there are, and takes
-        # each row once.
+        # A step before the loop tells what caches there are, and keeps what it keeps of each row.
         previous = self._previous(self.first_prompts, self.first_prompts.ids, first)
-        log_probabilities, caches = self.step(previous, first, caches)
+        _, made = self.step(previous, first, caches)
         self.step = self.step.repeated(count)
+        self.prefilled = bool(caches)
         state = _State(
             position=first,
             ids=self.prompts.ids,
             log_probabilities=mtf.zeros(mesh, batch),
             finished=mtf.zeros(mesh, batch, first.dtype),
-            caches={name: rows.repeated(x, count) for name, x in caches.items()},
+            caches=rows.first_caches(made, caches, count),
         )
-        state = self._taken(state, rows.repeated(log_probabilities, count), state.caches)
         return self._result(advance_while(self._goes_on, self._advance, state))
 
     def _goes_on(self, state: _State) -> Tensor:
@@ -88,7 +88,10 @@ class SamplingLoop:
 
     def _advance(self, state: _State) -> _State:
         previous = self._previous(self.prompts, state.ids, state.position)
-        return self._taken(state, *self.step(previous, state.position, state.caches))
+        log_probabilities, caches = self.step(previous, state.position, state.caches)
+        if self.prefilled:
+            caches = rows.kept(self.prompts.are_given(state.position), state.caches, caches)
+        return self._taken(state, log_probabilities, caches)
 
     def _previous(self, prompts: Prompts, ids: Tensor, position: Tensor) -> Tensor:
         previous = prompts.at(ids, position - 1)

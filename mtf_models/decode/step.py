@@ -20,7 +20,8 @@ class Step(abc.ABC):
         Args:
             previous: [batch] int32, the ids before the position.
             position: int32 scalar.
-            caches: of the position before; empty at the first one.
+            caches: of the position before; empty in the call before the first one, of which only
+                the names and shapes of caches are used, and zeros then unless a prompt was read.
 
         Returns:
             Log-probabilities [batch, vocab], -inf for ids that must never be chosen, and the

@@ -147,6 +147,7 @@ class Bitransformer:
             options,
             features,
             encoded,
+            given=_given(features),
         )
 
     def _encode(
@@ -225,12 +226,17 @@ def make_bitransformer(
 
 def _prompt(features: Features, inputs: Sequence, length: int) -> Tensor:
     """[batch, length] ids that are given, 0 where they are wanted."""
-    begun = features.get("targets")
-    if begun is None:
+    given = _given(features)
+    if not given:
         shape = inputs.ids.shape - inputs.length_dim + Dimension("length", length)
         return mtf.zeros(inputs.ids.mesh, shape, inputs.ids.dtype)
-    given = begun.shape.get_dim_by_name("length").size
-    return mtf.pad(begun, [0, length - given], "length")
+    return mtf.pad(features["targets"], [0, length - given], "length")
+
+
+def _given(features: Features) -> int:
+    """How many positions the targets have that are given to begin with."""
+    begun = features.get("targets")
+    return 0 if begun is None else begun.shape.get_dim_by_name("length").size
 
 
 def _as_memory(x: Tensor) -> Tensor:

@@ -14,11 +14,6 @@ import mtf_models.mesh as mtf
 from mtf_models.decode.rows import repeated
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType, scopes
 
-_PREFIX = "prefix of "
-PREFIX_REGION = "prefix"
-"""Names in `Context.constants`: [batch, memory_length] int32, 1 where a prefix is; and, followed by
-the name of a projection, what self-attention sees there."""
-
 
 @dataclass
 class Context:
@@ -26,7 +21,8 @@ class Context:
 
     Attributes:
         mesh: where it runs.
-        mode: "train", "eval" or "incremental" (one position at a time, with caches).
+        mode: "train", "eval", "prefill" (prompts, which fill the caches) or "incremental" (one
+            position at a time, with caches).
         variable_dtype: dtypes of the variables.
         length_dim: the positions of `x`; of size 1 when incremental.
         memory_length_dim: the positions that self-attention sees.
@@ -41,10 +37,10 @@ class Context:
             padding. None: every position sees every other.
         encoder_output: [batch, memory_length, d_model] or None.
         encoder_sequence_id: [batch, memory_length] int32 or None.
-        caches: when incremental, what layers change from step to step, by name.
-        constants: when incremental, what layers compute in the first step only, by name, and what
-            was recorded of prefixes.
-        records_prefix: whether what self-attention sees is put into the constants.
+        caches: when decoding, what layers change from step to step, by name.
+        constants: when decoding, what layers compute in the first step only, by name.
+        prompt_lengths: [batch] int32, in a prefill: caches are made for the position after each.
+        cache_length: in a prefill, how many positions caches are for.
         losses: scalars that layers add to the loss, by name.
         reports: scalars that layers tell about themselves, by name.
         num_microbatches: of how many micro-batches this is one; losses and reports are summed over
@@ -77,7 +73,8 @@ class Context:
     encoder_sequence_id: Tensor | None = None
     caches: dict[str, Tensor] = field(default_factory=dict)
     constants: dict[str, Tensor] = field(default_factory=dict)
-    records_prefix: bool = False
+    prompt_lengths: Tensor | None = None
+    cache_length: int = 0
     losses: dict[str, Tensor] = field(default_factory=dict)
     reports: dict[str, Tensor] = field(default_factory=dict)
     num_microbatches: int = 1
@@ -105,6 +102,11 @@ class Context:
         return self.mode == "incremental"
 
     @property
+    def prefilling(self) -> bool:
+        """Whether this reads prompts, before the first step of decoding."""
+        return self.mode == "prefill"
+
+    @property
     def fully_autoregressive(self) -> bool:
         """Whether every position sees only itself and those before it, without exception."""
         return self.autoregressive and not self.input_full_attention
@@ -119,9 +121,6 @@ class Context:
         """The same of what is seen: [memory_length] or [batch, memory_length] int32."""
         if self.whole is not None:
             return self.whole.write_priority
-        if PREFIX_REGION in self.constants:
-            region = self.constants[PREFIX_REGION]
-            return mtf.where(region, 0, self.memory_position, output_shape=region.shape)
         if self.priority is None:
             return self.memory_position
         names = self.length_dim.name, self.memory_length_dim.name
@@ -262,8 +261,9 @@ class Context:
         key = self.repetition + scopes.full_name(name)
         if not self.incremental:
             memory = mtf.rename_dimension(x, self.length_dim.name, self.memory_length_dim.name)
-            if self.records_prefix:
-                self.constants[_PREFIX + key] = memory
+            if self.prefilling:
+                more = self.cache_length - self.memory_length_dim.size
+                self.caches[key] = mtf.pad(memory, [0, more], self.memory_length_dim.name)
             return memory
         shape = Shape([self.memory_length_dim if d == self.length_dim else d for d in x.shape])
         old = self.caches.get(key)
@@ -273,10 +273,7 @@ class Context:
         here = mtf.equal(self.memory_position, step)
         row = mtf.reshape(x, x.shape - self.length_dim)
         self.caches[key] = mtf.where(here, row, old, output_shape=shape)
-        if PREFIX_REGION not in self.constants:
-            return self.caches[key]
-        region, seen = self.constants[PREFIX_REGION], self.constants[_PREFIX + key]
-        return mtf.where(region, seen, self.caches[key], output_shape=shape)
+        return self.caches[key]
 
     def recent(self, name: str, x: Tensor, count: int) -> Tensor:
         """The values of the last positions up to this one, when decoding; zeros before the first.
@@ -301,6 +298,22 @@ class Context:
         self.caches[key] = mtf.where(last, row, moved, output_shape=shape)
         return self.caches[key]
 
+    def remember(self, name: str, x: Tensor, count: int) -> None:
+        """In a prefill, keeps what `recent` has to know at the position after each prompt.
+
+        Args:
+            name: of the values, as for `recent`.
+            x: [batch, length, ...] of all positions.
+            count: how many `recent` gives.
+        """
+        if not self.prefilling:
+            return
+        window = Dimension("window", count)
+        first = self.prompt_lengths - count
+        shape = first.shape + window
+        place = mtf.add(first, mtf.mtf_range(self.mesh, window), output_shape=shape)
+        self.caches[scopes.full_name(name)] = mtf.gather(x, place, self.length_dim)
+
     def encoder_memory(self, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:
         """A projection of the encoder's output; computed once for all steps of decoding.
 
@@ -308,7 +321,7 @@ class Context:
             name: which projection, unique in the running layer.
             compute: takes the encoder's output.
         """
-        if not self.incremental:
+        if not (self.incremental or self.prefilling):
             return compute(self.encoder_output)
         key = scopes.full_name(name)
         if key not in self.constants:

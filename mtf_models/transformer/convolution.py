@@ -133,6 +133,7 @@ def over_positions(
         [batch, length, ...].
     """
     if not context.incremental:
+        context.remember("input", x, before + 1)
         return function(x, context.length_dim.name)
     y = function(context.recent("input", x, before + 1), "window")
     y = mtf.slice(y, before, 1, "window")

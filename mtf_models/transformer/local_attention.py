@@ -92,6 +92,10 @@ class LocalSelfAttention(SelfAttention):
     def _blocks(
         self, context: Context, maps: AttentionProjections, q: Tensor, k: Tensor, v: Tensor
     ) -> Tensor:
+        count = min(self.radius, context.cache_length)
+        context.remember("k", k, count)
+        if not self.shared_kv:
+            context.remember("v", v, count)
         blocks = _Blocks(context, self.radius)
         options = attention_options(self, context)
         alike = options["dropout_broadcast_dims"]

@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import mtf_models.mesh as mtf
-from mtf_models.mesh import Dimension, Tensor, VariableDType
-from mtf_models.transformer.context import PREFIX_REGION, Context
-from mtf_models.transformer.embedding import Embedding
-from mtf_models.transformer.sequences import EOS, autoregressive_inputs
+from mtf_models.mesh import Tensor
+from mtf_models.transformer.sequences import EOS
 
 if TYPE_CHECKING:
-    from mtf_models.transformer.unitransformer import Unitransformer
+    pass
 
 
 def delimited_inputs_mask(ids: Tensor) -> Tensor:
@@ -58,36 +56,3 @@ def prefix_priority(ids: Tensor) -> Tensor:
     """
     position = mtf.mtf_range(ids.mesh, ids.shape.get_dim_by_name("length"))
     return mtf.where(prefix_region(ids), 0, position, output_shape=ids.shape)
-
-
-def read_prefix(
-    stack: Unitransformer, embedding: Embedding, variable_dtype: VariableDType, prompt: Tensor
-) -> dict[str, Tensor]:
-    """What self-attention remembers of the prefixes of prompts, for `Context.constants`.
-
-    Args:
-        stack: sees all of a prefix.
-        embedding: of the stack.
-        variable_dtype: dtypes of the variables.
-        prompt: [batch, length], as long as what is decoded.
-    """
-    length = prompt.shape.get_dim_by_name("length")
-    memory = Dimension("memory_length", length.size)
-    region = mtf.to_int32(prefix_region(prompt))
-    context = Context(
-        mesh=prompt.mesh,
-        mode="eval",
-        variable_dtype=variable_dtype,
-        length_dim=length,
-        memory_length_dim=memory,
-        d_model=stack.d_model,
-        position=mtf.mtf_range(prompt.mesh, length),
-        autoregressive=True,
-        input_full_attention=True,
-        priority=prefix_priority(prompt),
-        sequence_id=region,
-        records_prefix=True,
-    )
-    stack.hidden(context, autoregressive_inputs(prompt, None), embedding)
-    seen = mtf.rename_dimension(region, length.name, memory.name)
-    return {**context.constants, PREFIX_REGION: seen}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import REQUIRED, configurable
-from mtf_models.mesh import Tensor
+from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
 
 
@@ -46,9 +46,14 @@ def _gaps_so_far(context: Context, first: int) -> Tensor:
         gaps = _gaps_so_far(context.whole, first)
         return mtf.slice(gaps, context.begin, context.length_dim.size, context.length_dim.name)
     begun = mtf.to_int32(mtf.greater_equal(context.inputs, first))
-    if not context.incremental:
-        return mtf.cumsum(begun, context.length_dim)
     key = "gaps of relative_position_spans"
+    if not context.incremental:
+        gaps = mtf.cumsum(begun, context.length_dim)
+        if context.prefilling:
+            one = Dimension(context.length_dim.name, 1)
+            last = mtf.reshape(context.prompt_lengths - 1, context.prompt_lengths.shape + one)
+            context.caches[key] = mtf.gather(gaps, last, context.length_dim)
+        return gaps
 
     def count() -> Tensor:
         before = context.caches.get(key)

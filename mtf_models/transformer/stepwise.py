@@ -15,7 +15,7 @@ from mtf_models.decode.step import Caches, Step
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
-from mtf_models.transformer.prefix import read_prefix
+from mtf_models.transformer.prefix import prefix_priority
 from mtf_models.transformer.sequences import Features
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def decode_stepwise(
     options: DecodeOptions,
     features: Features,
     encoded: Context | None = None,
+    given: int = 0,
 ) -> DecodeResult:
     """Decodes after a prompt.
 
@@ -42,13 +43,15 @@ def decode_stepwise(
         features: may have "limits" [batch] and "uniforms" [batch, beam, length], see
             `decode.prompts.Prompts` and `decode.sampling.SamplingLoop`.
         encoded: of the encoder, if there is one.
+        given: how many positions of the prompt may have ids: they are read in one pass.
     """
     length = prompt.shape.get_dim_by_name("length")
     step = StackStep(stack, embedding, variable_dtype, length, encoded)
-    if stack.input_full_attention:
-        step.constants |= read_prefix(stack, embedding, variable_dtype, prompt)
     prompts = Prompts.of(prompt, features.get("limits"))
-    return decode(step, prompts, step.vocab.dim, options, features.get("uniforms"))
+    first, caches = None, {}
+    if given:
+        first, caches = step.prefill(prompts, given, options.first_id)
+    return decode(step, prompts, step.vocab.dim, options, features.get("uniforms"), first, caches)
 
 
 class StackStep(Step):
@@ -63,8 +66,7 @@ class StackStep(Step):
 
     Attributes:
         vocab: of the log-probabilities.
-        constants: what layers compute of the rows at the first position only, by name, and what
-            they were told of prefixes.
+        constants: what layers compute of the rows at the first position only, by name.
     """
 
     def __init__(
@@ -86,19 +88,9 @@ class StackStep(Step):
     def __call__(self, previous: Tensor, position: Tensor, caches: Caches) -> tuple[Tensor, Caches]:
         """See `Step`."""
         one = Dimension("length", 1)
-        context = Context(
-            mesh=previous.mesh,
-            mode="incremental",
-            variable_dtype=self.variable_dtype,
-            length_dim=one,
-            memory_length_dim=self.memory_length,
-            d_model=self.stack.d_model,
-            position=mtf.reshape(position, Shape([one])),
-            autoregressive=True,
-            input_full_attention=self.stack.input_full_attention,
-            caches=dict(caches),
-            constants=self.constants,
-        ).attending(self.encoded)
+        context = self._context(
+            "incremental", mtf.reshape(position, Shape([one])), self.memory_length, dict(caches)
+        )
         ids = mtf.reshape(previous, previous.shape + one)
         hidden = self.stack.hidden(context, ids, self.embedding)
         logits = self.stack.logits(context, hidden, self.embedding)
@@ -106,6 +98,50 @@ class StackStep(Step):
         log_probabilities = mtf.log_softmax(mtf.to_float(logits), self.vocab.dim)
         log_probabilities = self.vocab.mask_padding(log_probabilities, first=self.vocab.real)
         return mtf.reshape(log_probabilities, logits.shape - one), context.caches
+
+    def prefill(self, prompts: Prompts, given: int, first_id: int = 0) -> tuple[Tensor, Caches]:
+        """Reads all prompts at once.
+
+        Args:
+            prompts: the rows.
+            given: no prompt is longer.
+            first_id: what is read before the first id.
+
+        Returns:
+            The length of the shortest prompt, int32 scalar, and caches, of each row for the
+            position after its own prompt.
+        """
+        ids = mtf.slice(prompts.ids, 0, given + 1, "length")  # The last one is read one later.
+        length = ids.shape.get_dim_by_name("length")
+        memory = Dimension(self.memory_length.name, length.size)
+        positions = mtf.mtf_range(ids.mesh, length)
+        context = self._context("prefill", positions, memory, {})
+        context.prompt_lengths = prompts.lengths
+        context.cache_length = self.memory_length.size
+        if self.stack.input_full_attention:
+            context.priority = prefix_priority(ids)
+        read = mtf.shift(ids, 1, length, wrap=False)
+        read = mtf.where(mtf.equal(positions, 0), first_id, read, output_shape=ids.shape)
+        self.stack.hidden(context, read, self.embedding)
+        return mtf.reduce_min(prompts.lengths), context.caches
+
+    def _context(
+        self, mode: str, position: Tensor, memory_length: Dimension, caches: Caches
+    ) -> Context:
+        context = Context(
+            mesh=position.mesh,
+            mode=mode,
+            variable_dtype=self.variable_dtype,
+            length_dim=position.shape.dims[0],
+            memory_length_dim=memory_length,
+            d_model=self.stack.d_model,
+            position=position,
+            autoregressive=True,
+            input_full_attention=self.stack.input_full_attention,
+            caches=caches,
+            constants=self.constants,
+        )
+        return context.attending(self.encoded)
 
     def repeated(self, times: int) -> StackStep:
         """See `Step`: what is known of the encoder is repeated once, before the loop."""

@@ -224,7 +224,10 @@ class Unitransformer:
             )
         prompt = mtf.pad(features["inputs"], [0, decode_length], "length")
         embedding = self.embedding(prompt.mesh, variable_dtype)
-        return decode_stepwise(self, embedding, variable_dtype, prompt, options, features)
+        given = features["inputs"].shape.get_dim_by_name("length").size
+        return decode_stepwise(
+            self, embedding, variable_dtype, prompt, options, features, given=given
+        )
 
     @contextlib.contextmanager
     def variables(self, scope: str) -> Iterator[None]:

@@ -25,7 +25,9 @@ def encoder_visibility_bias(context: Context) -> Tensor | None:
     """The mask of attention to the encoder, float32: sequences see their own inputs only."""
     if context.encoder_sequence_id is None:
         return None
-    if context.incremental:  # one sequence a row, whose encoder side is 1 and padding 0
+    if (
+        context.incremental or context.prefilling
+    ):  # one sequence a row, whose encoder side is 1 and padding 0
         return mtf.to_float(mtf.not_equal(context.encoder_sequence_id, 1)) * MASKED
     if context.sequence_id is None:
         return None
