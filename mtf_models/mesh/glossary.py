@@ -16,7 +16,11 @@ DIMENSIONS: dict[str, str] = {
     "vocab": "entries of the vocabulary, padded",
     "experts": "experts of a mixture",
     "expert_hidden": "hidden width of an expert",
-    "group": "routing groups of a mixture of experts",
+    "expert_unsplit": "experts, where tokens are routed",
+    "expert_capacity": "slots of an expert in a group",
+    "batch_unsplit": "routing groups, where experts are split over the axis of the batch",
+    "group": "tokens of a routing group",
+    "choices": "experts that a token may go to",
     "microbatch": "parts of a batch that a step runs one after another",
 }
 
