@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from mtf_models.checkpoint.architecture import Architecture, Stack
 from mtf_models.checkpoint.hugging_face_fields import ACTIVATIONS
 from mtf_models.config import Config, parse_text
+from mtf_models.config.names import resolve
+from mtf_models.configurable import registered
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
 from mtf_models.runtime.build import model_from_config
@@ -116,11 +118,16 @@ def _differences(ours: Config, found: Architecture) -> list[Any]:
     theirs = config_of(found)
     model_from_config(theirs, Mesh())
     used = [parse_text(config.operative_text()) for config in (ours, theirs)]
-    return [d for d in used[0].differences(used[1]) if not _is_harmless(d.key)]
+    different = used[0].differences(used[1])
+    return [d for d in different if not _is_harmless(d.key, found.legacy_norms)]
 
 
-def _is_harmless(key: str) -> bool:
+def _is_harmless(key: str, legacy_norms: bool) -> bool:
     scope, _, rest = key.rpartition("/")
+    if resolve(rest.rpartition(".")[0]).selector not in registered():
+        return True  # Of another package, which has no layers.
+    if legacy_norms and rest.startswith("LayerStack.sublayers_"):
+        return True  # They are not looked at.
     if rest.startswith("MoE1D."):
         return rest.rpartition(".")[2] not in _OF_EXPERTS
     if rest.startswith(_OF_RUNS) or rest.rpartition(".")[2] in _HARMLESS:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+import mtf_models as mtf
 from mtf_models.checkpoint import HuggingFaceReader, Reader, is_hugging_face_folder
 from mtf_models.checkpoint.architecture import Architecture
 from mtf_models.checkpoint.hugging_face import write_hugging_face
@@ -29,6 +30,78 @@ TINY = Architecture(
     tied=False,
 )
 WEIGHTS = "model.safetensors"
+
+# Fields as the published folders of these models have them, with what is alike in all left to
+# COMMON, and their numbers of parameters.
+COMMON = dict(
+    decoder_start_token_id=0,
+    dropout_rate=0.1,
+    eos_token_id=1,
+    initializer_factor=1.0,
+    is_encoder_decoder=True,
+    layer_norm_epsilon=1e-06,
+    pad_token_id=0,
+    relative_attention_num_buckets=32,
+    d_kv=64,
+    use_cache=True,
+)
+SMALL = dict(d_model=512, d_ff=1024, num_heads=6, num_layers=8, num_decoder_layers=8)
+PUBLISHED = {
+    "t5-small": (
+        dict(
+            **dict(d_model=512, d_ff=2048, num_heads=8, num_layers=6, vocab_size=32128),
+            **dict(model_type="t5", architectures=["T5ForConditionalGeneration"]),
+            **dict(n_positions=512, output_past=True),
+            task_specific_params={"summarization": {"prefix": "summarize: ", "num_beams": 4}},
+        ),
+        60_506_624,
+    ),
+    "flan-t5-small": (
+        dict(
+            **SMALL,
+            **dict(model_type="t5", architectures=["T5ForConditionalGeneration"]),
+            **dict(vocab_size=32128, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+            **dict(n_positions=512, output_past=True, relative_attention_max_distance=128),
+            **dict(torch_dtype="float32", transformers_version="4.23.1", task_specific_params={}),
+        ),
+        76_961_152,
+    ),
+    "mt5-small": (
+        dict(
+            **SMALL,
+            **dict(model_type="mt5", architectures=["MT5ForConditionalGeneration"]),
+            **dict(vocab_size=250112, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+            **dict(tokenizer_class="T5Tokenizer", _name_or_path="mt5-small"),
+        ),
+        300_176_768,
+    ),
+    "umt5-small": (
+        dict(
+            **SMALL,
+            **dict(model_type="umt5", architectures=["UMT5ForConditionalGeneration"]),
+            **dict(vocab_size=256384, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+            **dict(dense_act_fn="gelu_new", is_gated_act=True, scalable_attention=True),
+        ),
+        # mT5's, 6,272 rows more in two tables, and 14 more biases of 32 buckets and 6 heads.
+        300_176_768 + 2 * 6272 * 512 + 14 * 32 * 6,
+    ),
+    "switch-base-8": (
+        dict(
+            **dict(d_model=768, d_ff=3072, num_heads=12, num_layers=12, num_decoder_layers=12),
+            **dict(model_type="switch_transformers", num_experts=8, expert_capacity=64),
+            architectures=["SwitchTransformersForConditionalGeneration"],
+            **dict(num_sparse_encoder_layers=6, num_sparse_decoder_layers=6),
+            **dict(encoder_sparse_step=2, decoder_sparse_step=2, vocab_size=32128),
+            **dict(feed_forward_proj="relu", dense_act_fn="relu", is_gated_act=False),
+            **dict(router_aux_loss_coef=0.001, router_bias=False, router_dtype="float32"),
+            **dict(router_ignore_padding_tokens=False, router_jitter_noise=0.01),
+            **dict(router_type="tokens_masked", router_z_loss_coef=0.001, add_router_probs=False),
+            **dict(batch_prioritized_routing=False, output_past=True),
+        ),
+        # T5 1.0 base's, 7 more experts in each of 12 layers, and 12 routers.
+        222_903_552 + 12 * 7 * 2 * 768 * 3072 + 12 * 768 * 8,
+    ),
+}
 
 
 @pytest.fixture
@@ -264,6 +337,16 @@ def test_fields_without_effect(folder):
     assert HuggingFaceReader(folder).architecture == TINY
 
 
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_configs(name):
+    fields, parameters = PUBLISHED[name]
+    own_matrix = fields.get("tie_word_embeddings") is False
+    table = pairs(architecture_of({**COMMON, **fields}, own_matrix))
+    assert sum(int(np.prod(pair.shape)) for pair in table) == parameters
+    names = [name for pair in table for name in pair.theirs]
+    assert len(set(names)) == len(names)
+
+
 @pytest.mark.parametrize(
     ("fields", "own_matrix", "tied"),
     [
@@ -283,6 +366,16 @@ def test_fields_without_effect(folder):
 )
 def test_tying(fields, own_matrix, tied):
     assert architecture_of(fields, own_matrix).tied is tied
+
+
+def test_a_mesh_gets_the_same_values(folder):
+    mesh = mtf.Mesh("batch:2;model:2", layout="batch:batch,heads:model,d_ff:model,vocab:model")
+    one, split = mtf.load_model(folder), mtf.load_model(folder, mesh=mesh)
+    assert sum(any(variable.layout) for variable in split.variables.values()) > 20
+    for name, variable in one.variables.items():
+        np.testing.assert_array_equal(variable.numpy(), split.variables[name].numpy())
+    with pytest.raises(CheckpointError, match="no steps"):
+        mtf.load_model(folder, step=0)
 
 
 def test_a_scaled_matrix_of_its_own_is_refused(folder):
