@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from mtf_models.mesh.dimension import Shape, ShapeLike
-from mtf_models.mesh.elementwise import add_n
+from mtf_models.mesh.elementwise import add_n, to_float
 from mtf_models.mesh.gradient import gradients
 from mtf_models.mesh.tensor import Tensor, import_tf_tensor
 from mtf_models.testing.layouts import ONE_DEVICE, Placement, covering
@@ -76,7 +76,7 @@ def check_op(
         choose = placements or covering
         placements = choose([*(shape for shape, _ in inputs.values()), *expected.shapes])
     if reference is not None:
-        slopes = gradient_reference or _finite_differences(reference, list(arrays), differentiate)
+        slopes = gradient_reference or finite_differences(reference, list(arrays), differentiate)
         values, derivatives = _exactly(reference, slopes if differentiate else None, arrays)
         expected = Outcome(expected.shapes, values, derivatives)
     faults = []
@@ -128,7 +128,7 @@ def run_op(
             tape.watch([values[name] for name in differentiate])
             outputs = as_list(function(*tensors.values()))
             found[:] = [x.shape for x in outputs]
-            floating = [weighted_sum(x) for x in outputs if x.dtype.is_floating]
+            floating = [to_float(weighted_sum(x)) for x in outputs if x.dtype.is_floating]
             loss = add_n(floating) if floating and differentiate else None
         slopes = (
             gradients(tape, loss, [tensors[n] for n in differentiate]) if loss is not None else []
@@ -159,7 +159,7 @@ def _exactly(
     return values, dict(slopes(dy, *exact)) if slopes and dy else {}
 
 
-def _finite_differences(
+def finite_differences(
     reference: Reference, names: Sequence[str], differentiate: Sequence[str]
 ) -> GradientReference:
     """Central differences of the weighted sum of a reference, element by element."""

@@ -13,7 +13,7 @@ from mtf_models.checkpoint import CheckpointManager
 from mtf_models.errors import ConfigError
 from mtf_models.mesh.dimension import Dimension, Shape
 from mtf_models.mesh.dtype import VariableDType
-from mtf_models.mesh.elementwise import add_n
+from mtf_models.mesh.elementwise import add_n, to_float
 from mtf_models.mesh.gradient import gradients, recompute_grad
 from mtf_models.mesh.indexing import mtf_range
 from mtf_models.mesh.layout import Fault
@@ -175,7 +175,7 @@ class _Check:
                 tape.watch([x.value for x in sources])
                 results = as_list(function(*named.values()))
                 shapes[:] = [x.shape for x in results]
-                floating = [weighted_sum(x) for x in results if x.dtype.is_floating]
+                floating = [to_float(weighted_sum(x)) for x in results if x.dtype.is_floating]
                 loss = add_n(floating)
             slopes = gradients(tape, loss, sources)
             return [x.value for x in results], [g.value for g in slopes]

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 
 import mtf_models as mtf
+from groups import grouped
 from mtf_models import mesh as language
 from mtf_models.testing import (
     MESHES,
@@ -40,17 +41,41 @@ def check(case, modes, placements):
     check_op(case.function, case.inputs, case.reference, modes=modes, **options)
 
 
-every_dimension = functools.partial(covering, pairs=False)
+GROUPS, ALONE = grouped(CASES)
+on_two_axes = functools.partial(most_split, meshes=MESHES[-1:])
+every_dimension = functools.partial(covering, meshes=MESHES[-1:], pairs=False)
 
 
 @each_case
 def test_eager_values_and_gradients_equal_the_reference_on_layouts_that_cover(case):
-    check(case, ["eager"], most_split if case.is_costly else every_dimension)
+    check(case, ["eager"], on_two_axes if case.is_costly else every_dimension)
 
 
-@each_case
-def test_compiled_values_and_gradients_equal_the_reference_on_the_most_split_layout(case):
-    check(case, ["compiled"], functools.partial(most_split, meshes=MESHES[-1:]))
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_compiled_values_and_gradients_equal_the_reference_on_the_most_split_layout(group):
+    check_op(
+        group.function,
+        group.inputs,
+        group.reference,
+        placements=on_two_axes,
+        differentiate=group.differentiate,
+        gradient_reference=group.gradients,
+        modes=["compiled"],
+    )
+
+
+def first_of_each_name(cases):
+    """The others of a name that is costly to compile are left to the slow tests."""
+    seen = set()
+    for case in cases:
+        repeated = case.is_costly and case.name in seen
+        seen.add(case.name)
+        yield pytest.param(case, marks=[pytest.mark.slow] if repeated else [], id=case.name)
+
+
+@pytest.mark.parametrize("case", first_of_each_name(ALONE))
+def test_compiled_alone_they_equal_the_reference_on_the_most_split_layout(case):
+    check(case, ["compiled"], on_two_axes)
 
 
 @pytest.mark.slow
