@@ -79,6 +79,7 @@ def read_config(folder: RunFolder, options: TrainOptions) -> Config:
     # The steps of the flag are counted from the checkpoint.
     flags = replace(options, gin_file=files, steps=None)
     config = prepare.read_config(flags)
+    _check_one_beginning(config, options.init_from)
     bindings = list(_bindings(source, config, options))
     return prepare.read_config(replace(flags, gin_param=(*options.gin_param, *bindings)))
 
@@ -152,6 +153,17 @@ def trained_text(trainer: Trainer) -> str | None:
         return None
     lines = lines_of(trainer.trained, trainer.model.variables.values())
     return "\n".join([f"trains     {lines[0]}, by {filter_text(chosen_by)}:", *lines[1:]])
+
+
+def _check_one_beginning(config: Config, init_from: str) -> None:
+    """Refuses a config that asks for another beginning, unless the other run had it itself."""
+    asked, before = config.query(_INIT_CHECKPOINT), recorded_source(init_from)
+    theirs = None if before is None else before.query(_INIT_CHECKPOINT)
+    if asked not in (None, theirs):
+        raise ConfigError(
+            f"--init_from={init_from} and run.init_checkpoint = {asked!r} are two beginnings: give "
+            "one of them."
+        )
 
 
 def _step(folder: RunFolder, options: TrainOptions) -> int | None:

@@ -153,7 +153,8 @@ class Trainer:
             folder: the run folder.
             step: which checkpoint; None for the latest.
             allow_partial: whether variables may be in the model or in the checkpoint only; they
-                are listed then. All slots may be missing in any case, and start at zero.
+                are listed then. All slots may be missing in any case, and start at zero; those of
+                variables that are not trained may be there, and are left.
 
         Returns:
             What was saved as extra.
@@ -165,9 +166,15 @@ class Trainer:
         step = checked_step(manager, step)
         has_slots = any(map(is_slot, Reader(manager.prefix(step)).names))
         allowed = () if has_slots else tuple(self._slots.variables)
-        extra = manager.restore(step, self.variables, allowed, allow_partial=allow_partial)
+        left = self._slots_of_untrained()
+        extra = manager.restore(step, self.variables, allowed, left, allow_partial)
         self.step_number = step
         return extra
+
+    def _slots_of_untrained(self) -> list[str]:
+        others = [v for v in self.model.variables.values() if v.name not in self._slots_of]
+        shapes = (self.optimizer.slot_shapes(v.name, v.shape) for v in others)
+        return [name for slots in shapes for name in slots]
 
     def _add_slots(self, variable: Variable) -> list[Variable]:
         shapes = self.optimizer.slot_shapes(variable.name, variable.shape)

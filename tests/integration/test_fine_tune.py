@@ -144,6 +144,10 @@ REFUSED = {
         ["--gin_param=run.optimizer = @AdamWeightDecayOptimizer", "--init_optimizer=keep"],
         "has no slots of AdamWeightDecayOptimizer for what is trained",
     ),
+    "another beginning": (
+        ["--gin_param=run.init_checkpoint = 'runs/other'"],
+        "run.init_checkpoint = 'runs/other' are two beginnings",
+    ),
     "an unknown task": (["--task=numberd"], "no task or mixture 'numberd'"),
 }
 

@@ -94,6 +94,15 @@ def test_adapters_are_trained_and_nothing_else(batch, stored, caplog):
             np.testing.assert_array_equal(variable.numpy(), stored[name])
 
 
+def test_a_run_may_go_on_with_less(stored):
+    trainer = trainer_of("run.variable_filter = '^encoder/'")
+    trainer.restore(FOLDER, 3)
+    assert trainer.step_number == 3
+    assert all(variable.name.startswith("encoder/") for variable in trainer.trained)
+    for name, variable in trainer.variables.items():
+        np.testing.assert_array_equal(variable.numpy(), stored[name])
+
+
 def test_a_filter_may_be_a_function():
     trainer = trainer_of(
         "run.variable_filter = @variable_filter_max_size", "variable_filter_max_size.max_size = 32"
