@@ -136,5 +136,8 @@ def test_what_does_not_fit_is_refused(build):
         build("t5_tiny", "run.ensemble_inputs = 2")
     with pytest.raises(ConfigError, match="ensembles of different size"):
         build("t5_tiny", "encoder/Unitransformer.ensemble = 2")
+    experts = "encoder/make_layer_stack.layers = [@transformer_layers.SelfAttention, @moe.MoE1D]"
+    with pytest.raises(ConfigError, match="MoE1D is a mixture of experts, which an ensemble"):
+        build("t5_tiny", TWO, experts)
     with pytest.raises(ConfigError, match="ensemble = 0; give whole numbers from 1"):
         build("t5_tiny", "Unitransformer.ensemble = 0")

@@ -11,7 +11,7 @@ import tensorflow as tf
 import mtf_models.mesh as mtf
 from mtf_models.errors import ConfigError, did_you_mean
 from mtf_models.layers.dense import dense
-from mtf_models.mesh import Dimension, Tensor
+from mtf_models.mesh import Dimension, Tensor, scopes
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.moe.balance import z_loss
 from mtf_models.transformer.moe.dispatch import Dispatch
@@ -122,8 +122,14 @@ class Mixture:
             [batch, length, ...] for each result of `experts`.
 
         Raises:
+            ConfigError: in an ensemble, whose members would have to route for themselves.
             LayoutError: if the groups do not divide over the mesh.
         """
+        if scopes.stacked_dims():
+            raise ConfigError(
+                f"{type(self).__name__} is a mixture of experts, which an ensemble cannot have: "
+                "bind Unitransformer.ensemble to None, or another layer."
+            )
         groups, routes = self.route(context, x)
         dispatch = Dispatch(routes)
         outputs = experts(context, dispatch.to_experts(groups.split(x)))
