@@ -36,9 +36,11 @@ class Dispatch:
 
     def to_experts(self, tokens: Tensor) -> Tensor:
         """[..., group, d_model] to [experts, ..., expert_capacity, d_model], 0 in empty slots."""
-        found = _exchanged(tokens, self._to_slots, self._to_tokens)
-        there = mtf.reshape(found, self._at_experts(found.shape))
-        return mtf.transpose(there, Shape([self.experts]) + (there.shape - self.experts))
+        return self._exchange(_exchanged(tokens, self._to_slots, self._to_tokens))
+
+    def filled(self) -> Tensor:
+        """[experts, ..., expert_capacity] float32, 1 in slots that hold a token, else 0."""
+        return self._exchange(mtf.to_float(mtf.greater_equal(self.routes.entries, 0)))
 
     def from_experts(self, outputs: Tensor) -> Tensor:
         """What the experts made to [..., group, d_model], by weights; 0 where none was asked."""
@@ -51,6 +53,10 @@ class Dispatch:
         weights = mtf.cast(self._slot_weights(), outputs.dtype)
         weighted = mtf.multiply(outputs, weights, output_shape=there)
         return _exchanged(weighted, self._to_tokens, self._to_slots)
+
+    def _exchange(self, slots: Tensor) -> Tensor:
+        there = mtf.reshape(slots, self._at_experts(slots.shape))
+        return mtf.transpose(there, Shape([self.experts]) + (there.shape - self.experts))
 
     def _at_experts(self, shape: Shape) -> Shape:
         """The shape in which experts are split over devices, and groups no longer if they cannot.
