@@ -85,8 +85,8 @@ class HeterogeneousMoE1D(Mixture, TransformerLayer):
     def _layer(self, context: Context, x: Tensor, width: Dimension, number: int) -> Tensor:
         h = expert_hidden(context, x, self.hidden_size, self.activation, self.dropout_rate)
         if min(self.widths) < self.hidden_size or min(self.depths) <= number:
-            inside = np.arange(self.hidden_size) < np.array(self.widths)[:, None]
-            there = inside & (np.array(self.depths)[:, None] > number)
+            inside = np.greater.outer(self.widths, np.arange(self.hidden_size))
+            there = inside & np.expand_dims(np.array(self.depths) > number, 1)
             dims = [x.shape.get_dim_by_name("experts"), h.shape.dims[-1]]
             mask = mtf.import_tf_tensor(x.mesh, tf.constant(there, h.dtype), Shape(dims))
             h = mtf.multiply(h, mask, output_shape=h.shape)
