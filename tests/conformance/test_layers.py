@@ -282,4 +282,5 @@ def test_a_layer_keeps_what_is_promised(case):
 @pytest.mark.slow
 @each_case
 def test_a_layer_is_the_same_on_layouts_that_cover(case):
-    check_layer(case.layer, case.inputs, placements=covering, promises=["layouts"], **case.options)
+    options = {**case.options, "promises": ["layouts"]}
+    check_layer(case.layer, case.inputs, placements=covering, **options)
