@@ -65,12 +65,19 @@ def combined(
         keep_slots: whether the slots of optimizers take part; else they are left out.
 
     Raises:
-        CheckpointError: listing the variables that are not in all checkpoints in one shape, or
-            have no first axis to take an entry of.
+        CheckpointError: listing the variables that are not in all checkpoints in one shape, have no
+            first axis to take an entry of, or hold text.
     """
     shapes = [_shapes(reader, keep_slots) for reader in readers]
     _check_alike(readers, shapes)
     names = list(shapes[0])
+    texts = [name for name in names if readers[0].dtype(name) == tf.string]
+    if texts:
+        raise CheckpointError(
+            f"{readers[0].prefix} is of tf.train.Checkpoint, and not by Mesh TensorFlow's names: "
+            f"it holds text, {', '.join(texts)}. Give a checkpoint of a run of this package or of "
+            "the original."
+        )
     if combination is first:
         _check_members(readers[0], names)
     entries = [Entry(GLOBAL_STEP, (), tf.int64, [((), np.array(step, np.int64))])]

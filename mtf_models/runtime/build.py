@@ -181,9 +181,15 @@ def require_run_folder(folder: Path) -> None:
     """Refuses a folder that records no config.
 
     Raises:
-        CheckpointError: if it does not.
+        CheckpointError: if it does not, or cannot be read.
     """
-    if not (folder / CONFIG_FILE).is_file():
+    try:
+        found = (folder / CONFIG_FILE).is_file()
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder} cannot be read: {error.strerror}. Mend its permissions."
+        ) from error
+    if not found:
         raise CheckpointError(
             f"{folder} is not a run folder: it has no {CONFIG_FILE}. Give the folder that "
             "`mtf train --model_dir` wrote."

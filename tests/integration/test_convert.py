@@ -129,3 +129,11 @@ def test_flags_are_checked_first(tmp_path, flags):
     outcome = mtf("convert", "a", "b", *flags, f"--output={tmp_path}")
     assert outcome.status == 2
     assert "mtf convert: error" in outcome.err
+
+
+def test_a_checkpoint_by_other_names_is_refused(tmp_path):
+    prefix = tf.train.Checkpoint(v=tf.Variable([1.0, 2.0])).save(str(tmp_path / "a" / "ckpt"))
+    outcome = mtf("convert", prefix, f"--output={tmp_path / 'out'}")
+    assert outcome.status == 2
+    assert "it holds text, _CHECKPOINTABLE_OBJECT_GRAPH" in outcome.err
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["a"]

@@ -156,3 +156,12 @@ def _rounded(name, value):
     if name == "global_step" or "_slot_" in name:
         return value
     return value.astype(tf.bfloat16.as_numpy_dtype)
+
+
+def test_a_folder_that_cannot_be_read(folder, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(type(folder), "is_file", refuse)
+    with pytest.raises(CheckpointError, match="cannot be read: Permission denied"):
+        mtf.load_model(folder)
