@@ -8,7 +8,7 @@ import mtf_models.mesh as mtf
 from mtf_models.errors import refuse
 from mtf_models.layers.dense import dense
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
-from mtf_models.mesh.initializers import Initializer, random_normal
+from mtf_models.mesh.initializers import Initializer, random_normal, zeros
 
 
 def conv1d(
@@ -201,7 +201,7 @@ def separable_conv1d(
             each position, and `pointwise_dense/kernel` [in, out], with biases for the first
             position's filter and the map.
         use_bias: whether there are biases.
-        kernel_depth_weights: filters [in] to use in place of the variables, one for each position.
+        kernel_depth_weights: filters for the variables' place, for each position [..., length, in].
         variable_dtype: dtypes of the variables; by default float32, activations as `x`.
 
     Raises:
@@ -247,22 +247,31 @@ def _depthwise(
 ) -> Tensor:
     """The sum of shifted inputs, each channel times a number for each position."""
     length, channels = x.shape.dims[-2:]
-    with mtf.variable_scope("depthwise_conv_hack"):
-        terms = [
+    terms = []
+    for i, position in enumerate(positions):
+        shifted = mtf.shift(x, -position, length, wrap=False)
+        # The biases of the other positions would be added to that of the first.
+        with_bias = use_bias and i == 0
+        name = f"depthwise_conv_hack/depthwise_dense_{i}"
+        if given is not None:
+            terms.append(mtf.multiply(shifted, given[i], output_shape=x.shape))
+            if with_bias:
+                with mtf.variable_scope(name):
+                    bias = mtf.get_variable(x.mesh, "bias", Shape([channels]), dtype, zeros())
+                terms[0] += bias
+            continue
+        terms.append(
             dense(
-                mtf.shift(x, -position, length, wrap=False),
+                shifted,
                 new_dims=[],
                 reduced_dims=[],
                 expert_dims=[channels],
-                # The biases of the other positions would be added to it.
-                use_bias=use_bias and i == 0,
+                use_bias=with_bias,
                 variable_dtype=dtype,
                 kernel_initializer=initializer,
-                kernel_weights=None if given is None else given[i],
-                name=f"depthwise_dense_{i}",
+                name=name,
             )
-            for i, position in enumerate(positions)
-        ]
+        )
     return mtf.add_n(terms)
 
 
