@@ -163,17 +163,14 @@ WITHOUT_EFFECT = frozenset(
 
 MISSING_LAYERS = {
     "gpt2": (
-        "layer norms with mean and bias",
         "biases of the attention projections",
-        "attention logits scaled by d_kv^-½",
+        "logits that share the embedding and are not scaled by d_model^-½",
     ),
     "bert": (
-        "layer norms with mean and bias, after each layer",
         "biases of the attention projections",
-        "attention logits scaled by d_kv^-½",
         "embeddings of token types",
         "the exact gelu",
-        "a head with a layer of its own and a bias",
+        "a head with a layer and a bias of its own",
     ),
 }
 """Well-known model_types that cannot be expressed -> what the layers here lack for them."""
