@@ -207,3 +207,9 @@ def test_preprocessors_of_t5_are_registered_when_they_are_bound():
     ]
     with pytest.raises(ConfigError, match=r"'noise_densty'; did you mean noise_density"):
         parse_text("random_spans_helper.noise_densty = 1")
+
+
+def test_a_name_that_the_originals_own_files_qualify_wrongly(zoo):
+    text = "dataset.get_tfds_vocabulary.dataset_name = 'lm1b/subwords32k'"
+    config = parse_text(text)
+    assert "get_tfds_vocabulary" in config.notices[0]
