@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from mtf_models.checkpoint.manager import CheckpointManager
@@ -30,8 +32,9 @@ def locate(path: str | Path, step: int | None = None) -> Path:
             of pickled objects is refused by name and never opened.
     """
     path = Path(path)
-    if _is_folder(path):
-        return _in_folder(path, step)
+    with readable(path):
+        if path.is_dir():
+            return _in_folder(path, step)
     prefix = prefix_in(path)
     if prefix is None:
         raise CheckpointError(_no_checkpoint(path))
@@ -60,27 +63,22 @@ def folder_of(path: str | Path) -> Path:
 
 
 def prefix_in(path: Path) -> Path | None:
-    """The prefix that a path is of, with or without one of the endings; None for other paths."""
+    """The prefix that a path is of, with or without one of the endings; None for other paths.
+
+    Raises:
+        CheckpointError: if that cannot be told, for want of permissions.
+    """
     prefix = path.with_name(_ENDING.sub("", path.name)) if path.name else path
     named = prefix != path or step_of(path.name) is not None
-    return prefix if not path.is_dir() and (named or index_of(prefix).is_file()) else None
+    with readable(path):
+        return prefix if not path.is_dir() and (named or index_of(prefix).is_file()) else None
 
 
 _MEND = "Take another checkpoint, or copy this one again from where it came from."
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
 def _in_folder(folder: Path, step: int | None) -> Path:
-    try:
-        names = sorted(file.name for file in folder.iterdir())
-    except OSError as error:
-        raise _unreadable(folder, error) from error
+    names = sorted(file.name for file in folder.iterdir())
     manager = CheckpointManager(folder)
     steps = manager.steps()
     if step is None and steps:
@@ -113,5 +111,16 @@ def _no_checkpoint(path: Path) -> str:
     )
 
 
-def _unreadable(path: Path, error: OSError) -> CheckpointError:
-    return CheckpointError(f"{path} cannot be read: {error.strerror}. Mend its permissions.")
+@contextlib.contextmanager
+def readable(path: str | Path) -> Iterator[None]:
+    """Around what looks at a path: the system's refusals become ours.
+
+    Raises:
+        CheckpointError: if the block is refused the path.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"{path} cannot be read: {error.strerror}. Mend its permissions, or give another path."
+        ) from error

@@ -19,7 +19,7 @@ from mtf_models.checkpoint import (
     locate,
     restore,
 )
-from mtf_models.checkpoint.locate import folder_of
+from mtf_models.checkpoint.locate import folder_of, readable
 from mtf_models.checkpoint.source import Source
 from mtf_models.config import Config
 from mtf_models.errors import CheckpointError, ConfigError, LayoutError, MtfError
@@ -105,7 +105,9 @@ def load_model(
         CheckpointError: if there is no config or checkpoint, or they do not fit each other.
     """
     register()
-    if is_hugging_face_folder(Path(path)):
+    with readable(path):
+        is_hugging_face = is_hugging_face_folder(Path(path))
+    if is_hugging_face:
         return _hugging_face_model(Path(path), Mesh() if mesh is None else mesh, step)
     folder = folder_of(path)
     config = read_folder_config(folder)
@@ -183,12 +185,8 @@ def require_run_folder(folder: Path) -> None:
     Raises:
         CheckpointError: if it does not, or cannot be read.
     """
-    try:
+    with readable(folder):
         found = (folder / CONFIG_FILE).is_file()
-    except OSError as error:
-        raise CheckpointError(
-            f"{folder} cannot be read: {error.strerror}. Mend its permissions."
-        ) from error
     if not found:
         raise CheckpointError(
             f"{folder} is not a run folder: it has no {CONFIG_FILE}. Give the folder that "
