@@ -15,6 +15,16 @@ VARIANTS = {
     "learned positions": [LEARNED, "SelfAttention.relative_attention_type = None"],
     "separate embeddings": ["Bitransformer.shared_embedding = False"],
 }
+LAYERS = "transformer.make_layer_stack.layers = [@SelfAttention, {}, @DenseReluDense]"
+NEIGHBOURS = {
+    "local attention": [LAYERS.format("@LocalSelfAttention"), "LocalSelfAttention.radius = 3"],
+    "convolution": [
+        LAYERS.format("@Conv1DLayer"),
+        "Conv1DLayer.filter_size = 3",
+        "Conv1DLayer.output_size = 32",
+    ],
+}
+"""Layers of a language model that remember the last positions."""
 INPUTS = np.array([[5, 7, 9, 1, 0, 0], [11, 2, 1, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)
 PROMPTS = np.array([[5, 7, 9, 0], [11, 0, 0, 0], [0, 0, 0, 0]], np.int32)
 LAYOUT = "batch:batch,heads:model,d_ff:model,vocab:model"
@@ -50,9 +60,11 @@ def test_an_encoder_decoder(build, variant):
     np.testing.assert_allclose(result.scores, model.score(features), rtol=1e-5)
 
 
-@pytest.mark.parametrize("variant", [v for v in VARIANTS if v != "separate embeddings"])
+@pytest.mark.parametrize(
+    "variant", [*(v for v in VARIANTS if v != "separate embeddings"), *NEIGHBOURS]
+)
 def test_a_language_model(build, variant):
-    model = build("lm_tiny", *VARIANTS[variant], seed=2)
+    model = build("lm_tiny", *{**VARIANTS, **NEIGHBOURS}[variant], seed=2)
     ids = model.decode({"inputs": PROMPTS}, max_decode_length=5).ids.numpy()
     assert ids.shape == (3, 9)
     prompted = PROMPTS > 0
@@ -92,9 +104,30 @@ def test_padding_of_the_vocabulary_is_never_decoded(build):
 )
 @pytest.mark.parametrize("name", ["t5_tiny", "lm_tiny"])
 def test_on_meshes(build, name, mesh):
+    assert_equal_on(build, name, mesh)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("lm_tiny", {"beam_size": 2, "num_return": 2}),
+        pytest.param("t5_tiny", {"beam_size": 3}, marks=pytest.mark.slow),
+        pytest.param("t5_tiny", {"temperature": 1.0, "num_return": 2}, marks=pytest.mark.slow),
+        pytest.param("lm_tiny", {"temperature": 1.0, "top_p": 0.9}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_beams_and_draws_on_a_mesh(build, name, options):
+    assert_equal_on(build, name, "batch:2;model:4", **options)
+
+
+def assert_equal_on(build, name, mesh, **options):
+    """A mesh decodes what one device does."""
     features = {"inputs": np.concatenate([INPUTS, INPUTS[::-1], INPUTS[:2] + 9])}
     one, split = (
-        build(name, "num_layers = 1", mesh=mesh, seed=2).decode(features, max_decode_length=6)
+        build(name, "num_layers = 1", mesh=mesh, seed=2).decode(
+            features, max_decode_length=6, **options
+        )
         for mesh in (None, mtf.Mesh(mesh, layout=LAYOUT))
     )
     np.testing.assert_array_equal(split.ids, one.ids)
