@@ -227,7 +227,7 @@ def model_from_config(
         sizes = vocab_sizes(config, settings, reader)
         network = make_network(settings, sizes)
         if config.query("utils.run.sequence_length") is None:
-            settings = _within(settings, network)
+            settings = _within(config, settings, network)
         store = VariableStore(mesh, seed)
         if batch_size is None and reader is None:
             batch_size = _bound_batch_size(settings)
@@ -242,11 +242,18 @@ def model_from_config(
     return model
 
 
-def _within(settings: RunSettings, network: Network) -> RunSettings:
-    """Settings whose default lengths have no more positions than the network has embeddings for."""
+def _within(config: Config, settings: RunSettings, network: Network) -> RunSettings:
+    """Settings whose default lengths have no more positions than the network has embeddings for.
+
+    The default batch, which is a number of tokens, then has as many sequences as it has room for.
+    """
     limits = network.longest_features
     lengths = {name: min(n, limits[name] or n) for name, n in settings.sequence_length.items()}
-    return dataclasses.replace(settings, sequence_length=lengths)
+    settings = dataclasses.replace(settings, sequence_length=lengths)
+    if config.query("utils.run.batch_size") is None:
+        sequences = max(settings.batch_size[1] // max(lengths.values()), 1)
+        settings = dataclasses.replace(settings, batch_size=("sequences_per_replica", sequences))
+    return settings
 
 
 @contextlib.contextmanager
