@@ -166,6 +166,7 @@ class Bitransformer:
         context.encoder_output = _as_memory(hidden)
         context.encoder_sequence_id = _as_memory(context.sequence_id)
         context.encoder_inputs = _as_memory(context.inputs)
+        context.encoder_layer_outputs = [_as_memory(x) for x in context.layer_outputs]
         return context
 
     def _embeddings(self, mesh: Mesh, dtype: VariableDType) -> tuple[Embedding, Embedding]:

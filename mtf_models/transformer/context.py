@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,10 +48,14 @@ class Context:
         step: int32 scalar, how many steps training has made, or None outside training.
         inputs: [batch, length] int32, the ids that the stack reads.
         encoder_inputs: [batch, memory_length] int32, the ids that the encoder read, or None.
+        layer_outputs: what the stack had at its beginning, after each layer but the last, and at
+            its end.
+        encoder_layer_outputs: [batch, memory_length, d_model] each, the encoder's, or none.
         vocab_size: how many ids there are, padding of the table not counted.
         whole: where this is of some of the queries (`rows`), the context of all.
         begin: the first of these queries.
         layer: the running layer of a stack.
+        layer_index: its place in the stack.
         layer_input: what the running layer of a stack was given, for the residual.
         repetition: which use of a layer this is, if a stack uses it several times: each has caches
             of its own.
@@ -81,8 +85,11 @@ class Context:
     step: Tensor | None = None
     inputs: Tensor | None = None
     encoder_inputs: Tensor | None = None
+    layer_outputs: list[Tensor] = field(default_factory=list)
+    encoder_layer_outputs: list[Tensor] = field(default_factory=list)
     vocab_size: int = 0
     layer: Any = None
+    layer_index: int = 0
     layer_input: Tensor | None = None
     repetition: str = ""
     shared_scopes: dict[object, str] = field(default_factory=dict)
@@ -193,6 +200,7 @@ class Context:
             encoder_output=encoded.encoder_output,
             encoder_sequence_id=encoded.encoder_sequence_id,
             encoder_inputs=encoded.encoder_inputs,
+            encoder_layer_outputs=encoded.encoder_layer_outputs,
             num_microbatches=encoded.num_microbatches,
             step=encoded.step,
             losses=encoded.losses,
@@ -204,7 +212,8 @@ class Context:
         names = ("encoder_output", "encoder_sequence_id", "encoder_inputs")
         made = {name: getattr(self, name) for name in names}
         again = {name: repeated(x, times) for name, x in made.items() if x is not None}
-        return dataclasses.replace(self, **again)
+        layers = [repeated(x, times) for x in self.encoder_layer_outputs]
+        return dataclasses.replace(self, encoder_layer_outputs=layers, **again)
 
     def shorten(self, size: int) -> None:
         """Goes on with one position for each `size`, which stands where the first of them does."""
@@ -219,9 +228,12 @@ class Context:
         self.position = mtf.mtf_range(self.mesh, self.length_dim)
         self._once.clear()
 
-    def isolated(self, encoder_output: Tensor | None) -> Context:
+    def isolated(
+        self, encoder_output: Tensor | None, encoder_layer_outputs: Sequence[Tensor] = ()
+    ) -> Context:
         """A copy that shares no computed tensor, for computations that are run again."""
         alone = {"_once": {}, "losses": {}, "reports": {}}
+        alone |= {"encoder_layer_outputs": list(encoder_layer_outputs)}
         return dataclasses.replace(self, encoder_output=encoder_output, **alone)
 
     def rows(self, begin: int, size: int) -> Context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,11 +77,15 @@ class LayerStack:
         x = self._apply(self.sublayers_initial, context, x)
         x = self.transform(context, x)
         x = self._apply(self.sublayers_final, context, x)
-        return sublayers.sublayer_mask_padding(x, self, context)
+        x = sublayers.sublayer_mask_padding(x, self, context)
+        context.layer_outputs.append(x)
+        return x
 
     def transform(self, context: Context, x: Tensor) -> Tensor:
         """What the stack does between its initial and final sublayers: the layers in order."""
-        for layer in self.layers:
+        for index, layer in enumerate(self.layers):
+            context.layer_index = index
+            context.layer_outputs.append(x)
             x = self.call_layer(layer, context, x)
         return x
 
@@ -97,10 +102,14 @@ class LayerStack:
     def _recomputed(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
         """One layer of which only the input is kept; what it adds to the loss comes out with x."""
         memory = [] if context.encoder_output is None else [context.encoder_output]
+        if layer.reads_encoder_layers:
+            memory += context.encoder_layer_outputs
         names: list[list[str]] = []
+        # The context will have changed when the layer is computed again.
+        now = dataclasses.replace(context)
 
         def run(x: Tensor, *memory: Tensor) -> list[Tensor]:
-            inner = context.isolated(memory[0] if memory else None)
+            inner = now.isolated(memory[0] if memory else None, memory[1:])
             y = self._kept(layer, inner, x)
             names[:] = [list(inner.losses), list(inner.reports)]
             return [y, *inner.losses.values(), *inner.reports.values()]

@@ -67,3 +67,22 @@ def test_a_length_that_cannot_be_pooled(make_context):
 def test_blocks_that_do_not_fit(options, message):
     with pytest.raises(ConfigError, match=message):
         funnel([], **options)
+
+
+def test_recomputation_sees_the_length_that_a_layer_had(build):
+    stack = "mesh_tensorflow.transformer.funnel_transformer.FunnelTransformerLayerStack"
+    params = [
+        f"encoder/make_layer_stack.layer_stack_cls = @{stack}",
+        "FunnelTransformerLayerStack.n_blocks = 2",
+        "FunnelTransformerLayerStack.block_param_size = [1, 1]",
+        "FunnelTransformerLayerStack.block_repeat_size = [1, 1]",
+        "num_layers = 2",
+    ]
+    features = {
+        "inputs": np.array([[5, 7, 9, 1, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32),
+        "targets": np.array([[8, 6, 1, 0], [9, 2, 4, 1]], np.int32),
+    }
+    kept = build("t5_tiny", *params, seed=2).gradients(features)
+    again = build("t5_tiny", *params, "LayerStack.recompute_grads = True", seed=2)
+    for name, gradient in again.gradients(features).items():
+        np.testing.assert_allclose(gradient, kept[name], rtol=1e-4, atol=1e-6, err_msg=name)
