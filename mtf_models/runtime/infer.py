@@ -17,8 +17,9 @@ from mtf_models.runtime.evaluate import batch_rows, report_trimmed
 from mtf_models.runtime.load import load_for_use
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import InferOptions
-from mtf_models.runtime.partial_output import PartialOutput, check_writable
+from mtf_models.runtime.partial_output import PartialOutput
 from mtf_models.runtime.used_records import check_source, read_records
+from mtf_models.runtime.whole_file import check_output
 from mtf_models.transformer.unitransformer import Unitransformer
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run(options: InferOptions) -> None:
         MtfError: if the folder or the input cannot be used, or the output not written.
     """
     check_source(options)
-    check_writable(Path(options.output))
+    check_output(options.output)
     model, step = load_for_use(options)
     with model.config.active():
         task, records = read_records(model, options, ("inputs",))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mtf_models.errors import DataError
+from mtf_models.runtime.whole_file import check_output, write_text, writing
+
+_CURE = "Give another --output."
 
 
 class PartialOutput:
@@ -30,7 +32,7 @@ class PartialOutput:
         self.output = Path(output)
         self.request = request
         self.rows: dict[int, Mapping[str, Any]] = {}
-        check_writable(self.output)
+        check_output(self.output)
         self._resume()
 
     @property
@@ -47,7 +49,7 @@ class PartialOutput:
         self.rows.update(rows)
         begin = "" if self.path.exists() else _line({"request": self.request})
         text = begin + "".join(_line({"place": p, "row": row}) for p, row in rows.items())
-        with _writing(self.path), self.path.open("a", encoding="utf-8") as file:
+        with writing(self.path, cure=_CURE), self.path.open("a", encoding="utf-8") as file:
             file.write(text)
 
     def finish(self) -> None:
@@ -56,25 +58,25 @@ class PartialOutput:
         Raises:
             DataError: if it cannot be written; what was there stays.
         """
-        aside = self.output.with_name(f".{self.output.name}.{os.getpid()}")
         text = "".join(_line(row) for _, row in sorted(self.rows.items()))
-        try:
-            with _writing(self.output):
-                aside.write_text(text, encoding="utf-8")
-                aside.replace(self.output)
-        finally:
-            aside.unlink(missing_ok=True)
+        write_text(self.output, text, cure=_CURE)
         self.path.unlink(missing_ok=True)
 
     def _resume(self) -> None:
         """Takes the rows that an earlier run made, if it asked for the same."""
         if not self.path.exists():
             return
-        text = self.path.read_text(encoding="utf-8")
-        whole = text.split("\n")[:-1]  # The last line may be torn.
-        found = [json.loads(line) for line in whole]
-        if found and found[0].get("request") == self.request:
+        content = self.path.read_bytes()
+        # A run that was killed, or found no room, leaves a line torn, and it may be the first one.
+        whole = content[: content.rfind(b"\n") + 1]
+        if not whole:
+            self.path.unlink()
+            return
+        found = [json.loads(line) for line in whole.decode("utf-8").split("\n")[:-1]]
+        if found[0].get("request") == self.request:
             self.rows = {entry["place"]: entry["row"] for entry in found[1:]}
+            with writing(self.path, cure=_CURE):
+                os.truncate(self.path, len(whole))
             return
         raise DataError(
             f"{self.path} has the rows of another request (input, options or checkpoint differ): "
@@ -82,27 +84,5 @@ class PartialOutput:
         )
 
 
-def check_writable(output: Path) -> None:
-    """Refuses a path that no file can be written to.
-
-    Raises:
-        DataError: if it is a folder, or in none.
-    """
-    if output.is_dir():
-        raise DataError(f"--output={output} is a folder: give the path of a file in it.")
-    if not output.absolute().parent.is_dir():
-        raise DataError(f"There is no folder for --output={output}: make it, or give another path.")
-
-
 def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be written: {error.strerror}. Give another --output."
-        ) from error

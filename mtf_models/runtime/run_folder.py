@@ -20,6 +20,7 @@ from mtf_models.config.statements import Import, read
 from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.runtime.metrics import METRICS_FILE
 from mtf_models.runtime.model import Model
+from mtf_models.runtime.whole_file import write_text
 
 _log = logging.getLogger("mtf_models")
 
@@ -161,16 +162,7 @@ class RunFolder:
         return [s.module for s in read(text, str(self.config_file)) if isinstance(s, Import)]
 
     def _write(self, file: Path, text: str) -> None:
-        aside = file.with_name(file.name + ".tmp")
-        try:
-            aside.write_text(text, encoding="utf-8")
-            aside.replace(file)
-        except OSError as error:
-            aside.unlink(missing_ok=True)
-            raise CheckpointError(
-                f"{file} cannot be written: {error.strerror}. Make room, or take another "
-                "--model_dir."
-            ) from error
+        write_text(file, text, CheckpointError, "Make room, or take another --model_dir.")
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from mtf_models.runtime.evaluate import batch_rows, report_trimmed
 from mtf_models.runtime.load import load_for_use
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import ScoreOptions
-from mtf_models.runtime.partial_output import check_writable
 from mtf_models.runtime.used_records import check_source, read_records
+from mtf_models.runtime.whole_file import check_output, write_text
 from mtf_models.transformer.delimited import DelimitedUnitransformer
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run(options: ScoreOptions) -> None:
     """
     check_source(options)
     if options.output is not None:
-        check_writable(Path(options.output))
+        check_output(options.output)
     model, step = load_for_use(options)
     with model.config.active():
         _, records = read_records(model, options, model.network.feature_names)
@@ -46,11 +47,16 @@ def run(options: ScoreOptions) -> None:
     if options.output is None:
         print(text, end="")
     else:
-        Path(options.output).write_text(text, encoding="utf-8")
+        with failing_run():
+            write_text(Path(options.output), text, cure="Give another --output.")
         print(f"Wrote {len(rows)} scores of step {step} to {options.output}.")
     tokens, total = sum(map(len, scores)), float(sum(s.sum() for s in scores))
     perplexity = math.exp(-total / max(tokens, 1))
-    print(f"perplexity {perplexity:.6g} of {tokens} tokens, log-probability {total:.6g}")
+    # Standard output has the rows alone, where they go there.
+    print(
+        f"perplexity {perplexity:.6g} of {tokens} tokens, log-probability {total:.6g}",
+        file=sys.stderr if options.output is None else sys.stdout,
+    )
 
 
 def score(model: Model, records: Sequence[Record]) -> list[np.ndarray]:

@@ -175,6 +175,23 @@ REFUSED = {
         [*INFER, "--gin_param=input_filename = 'nope'"],
         "no file of inputs nope",
     ),
+    "no folder for outputs": (
+        [
+            *INFER[:1],
+            f"--gin_param=input_filename = '{FIXTURE / 'inputs.txt'}'",
+            "--gin_param=output_filename = '/proc/none/found'",
+        ],
+        "/proc/none cannot be written",
+    ),
+    "no folder for scores": (
+        [
+            "--gin_file=score_from_file.gin",
+            f"--gin_param=targets_filename = '{FIXTURE / 'scores.targets'}'",
+            f"--gin_param=inputs_filename = '{FIXTURE / 'inputs.txt'}'",
+            "--gin_param=scores_filename = '/proc/none/found'",
+        ],
+        "/proc/none cannot be written",
+    ),
     "no file of targets": (
         ["--gin_file=score_from_file.gin", "--gin_param=targets_filename = 'nope'"],
         "nope cannot be read",

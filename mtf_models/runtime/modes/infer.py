@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from mtf_models.data.text_files import lines
 from mtf_models.decode.options import EOS
 from mtf_models.errors import ConfigError, DataError
 from mtf_models.runtime.modes.used_model import UsedModel, decode, encode, write_lines
+from mtf_models.runtime.whole_file import check_takes_files
 
 _UTILS = "mesh_tensorflow.transformer.utils"
 
@@ -159,23 +161,28 @@ def _prompt(targets: np.ndarray, length: int | None) -> np.ndarray:
     return ids[ids != EOS]
 
 
-def check_inputs(config_query: Callable[[str], object]) -> None:
-    """Refuses files that cannot be read, before a model is built.
+def check_files(config_query: Callable[[str], Any]) -> None:
+    """Refuses files that cannot be read or written, before a model is built.
 
     Args:
         config_query: gives what is bound to a parameter.
 
     Raises:
-        DataError: if one of them cannot be read.
+        ConfigError: if there is none of inputs.
+        DataError: if one of them cannot be read or written.
     """
     decode_fn = config_query("infer_model.decode_fn") or decode_from_file
+    inputs, outputs = [], []
     if decode_fn is decode_from_file:
-        files = [config_query("decode_from_file.input_filename")]
+        inputs = [config_query("decode_from_file.input_filename")]
+        outputs = [config_query("decode_from_file.output_filename")]
     elif decode_fn is decode_from_files:
-        files = config_query("decode_from_files.input_filenames") or []
-    else:
-        return
-    for file in files:
+        inputs = config_query("decode_from_files.input_filenames") or []
+        outputs = config_query("decode_from_files.output_filenames") or []
+    elif decode_fn is decode_from_dataset:
+        folder = config_query("decode_from_dataset.decode_output_dir")
+        outputs = [folder and Path(folder, "outputs")]
+    for file in inputs:
         if file is None:
             raise ConfigError(
                 "Mode infer needs a file of inputs: bind decode_from_file.input_filename and "
@@ -183,3 +190,5 @@ def check_inputs(config_query: Callable[[str], object]) -> None:
             )
         if not Path(str(file)).is_file():
             raise DataError(f"There is no file of inputs {file}.")
+    for file in filter(None, outputs):
+        check_takes_files(Path(file).parent)

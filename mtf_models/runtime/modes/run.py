@@ -214,11 +214,13 @@ def _work(
     folder: Path, config: Config, settings: RunSettings, mode: str
 ) -> Callable[[UsedModel], Any]:
     """What is done with each checkpoint; what can be checked before is."""
+    if mode.startswith("score_from"):
+        score.check_outputs(config.query)
     if mode == "infer":
-        infer.check_inputs(config.query)
+        infer.check_files(config.query)
         return infer.infer_model
     if mode == "score_from_strings":
-        score.check_inputs(config.query)
+        score.check_texts(config.query)
         return score.score_from_strings
     if mode == "score_from_dataset":
         return lambda used: score.score_from_dataset(used, settings.dataset_split)

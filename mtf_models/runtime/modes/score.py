@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from mtf_models.runtime.modes.used_model import (
     in_a_line,
     write_lines,
 )
+from mtf_models.runtime.whole_file import aside, check_takes_files, writing
 
 _UTILS = "mesh_tensorflow.transformer.utils"
 
@@ -102,7 +103,6 @@ def save_scores_to_tfrecords(
     import tensorflow as tf
 
     path = Path(f"{scores_filename}_{shard_idx}.tfrecord")
-    path.parent.mkdir(parents=True, exist_ok=True)
 
     def feature(ids: np.ndarray, words: Any) -> Any:
         if save_ids_only:
@@ -110,16 +110,17 @@ def save_scores_to_tfrecords(
         text = decode(words, ids).encode("utf-8")
         return tf.train.Feature(bytes_list=tf.train.BytesList(value=[text]))
 
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for result in results:
-            score = tf.train.Feature(float_list=tf.train.FloatList(value=[result.score]))
-            features = {
-                "input": feature(result.inputs, vocabulary.inputs),
-                "target": feature(result.targets, vocabulary.targets),
-                "score": score,
-            }
-            record = tf.train.Example(features=tf.train.Features(feature=features))
-            writer.write(record.SerializeToString())
+    def record(result: Scored) -> bytes:
+        score = tf.train.Feature(float_list=tf.train.FloatList(value=[result.score]))
+        features = {
+            "input": feature(result.inputs, vocabulary.inputs),
+            "target": feature(result.targets, vocabulary.targets),
+            "score": score,
+        }
+        example = tf.train.Example(features=tf.train.Features(feature=features))
+        return example.SerializeToString()
+
+    _write_records(path, map(record, results))
     print(f"Wrote {len(results)} records to {path}.", flush=True)
     return [result.score for result in results]
 
@@ -200,8 +201,8 @@ def score_from_dataset(
     return score_postprocess_fn(results, used.vocabularies)
 
 
-def check_inputs(config_query: Callable[[str], object]) -> None:
-    """Refuses files that cannot be read, before a model is built.
+def check_texts(config_query: Callable[[str], Any]) -> None:
+    """Refuses files of texts that cannot be read, before a model is built.
 
     Args:
         config_query: gives what is bound to a parameter.
@@ -222,6 +223,21 @@ def check_inputs(config_query: Callable[[str], object]) -> None:
         _targets_of_each(texts, _texts(inputs))
 
 
+def check_outputs(config_query: Callable[[str], Any]) -> None:
+    """Refuses files of scores that cannot be written, before a model is built.
+
+    Args:
+        config_query: gives what is bound to a parameter.
+
+    Raises:
+        DataError: if one of them cannot be written.
+    """
+    for function in ("save_scores", "save_scores_to_tfrecords"):
+        file = config_query(f"{function}.scores_filename")
+        if file is not None:
+            check_takes_files(Path(file).parent)
+
+
 def _scored(used: UsedModel, batches: Iterator[Any]) -> Iterator[Scored]:
     for batch in batches:
         scores = used.model.score(batch.features).numpy()
@@ -230,6 +246,19 @@ def _scored(used: UsedModel, batches: Iterator[Any]) -> Iterator[Scored]:
             texts = {n: x for n, x in example.items() if n.endswith("_pretokenized")}
             inputs = given.get("inputs", np.array([], np.int32))
             yield Scored(float(scores[row]), given["targets"], inputs, texts)
+
+
+def _write_records(path: Path, records: Iterable[bytes]) -> None:
+    import tensorflow as tf
+
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with aside(path) as beside, tf.io.TFRecordWriter(str(beside)) as writer:
+                for record in records:
+                    writer.write(record)
+        except tf.errors.OpError as failure:
+            raise OSError(failure.message) from failure
 
 
 def _targets_of_each(targets: Sequence[str], inputs: Sequence[str]) -> int:

@@ -10,13 +10,13 @@ import numpy as np
 
 from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
 from mtf_models.config import Config
-from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
 from mtf_models.runtime.build import model_from_config
 from mtf_models.runtime.evaluate import batch_rows, report_trimmed
 from mtf_models.runtime.imports import query_task
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.run_folder import checked_step
+from mtf_models.runtime.whole_file import write_text, writing
 
 if TYPE_CHECKING:
     from mtf_models.data.evaluation import EvaluationBatch
@@ -142,15 +142,9 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     """Writes a text file, one line for each text; its folder is made if need be.
 
     Raises:
-        ConfigError: if that cannot be done.
+        DataError: if that cannot be done; what was there stays.
     """
     path = Path(path)
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.tmp")
-        aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise ConfigError(
-            f"{path} cannot be written: {error.strerror}. Give another path."
-        ) from error
+    write_text(path, "".join(f"{line}\n" for line in lines))

@@ -1,0 +1,87 @@
+"""Files that are written whole: what was there stays until all of the new one is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from mtf_models.errors import DataError, MtfError
+
+
+@contextlib.contextmanager
+def writing(
+    path: Path, error: type[MtfError] = DataError, cure: str = "Give another path."
+) -> Iterator[None]:
+    """Around writing to a path: failures of the system become one of ours.
+
+    Args:
+        path: what the message names.
+        error: its class.
+        cure: its end, what to do.
+    """
+    try:
+        yield
+    except OSError as failure:
+        reason = failure.strerror or failure
+        raise error(f"{path} cannot be written: {reason}. {cure}") from failure
+
+
+@contextlib.contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A path to write to, beside another one whose place it takes at the end of the block.
+
+    Where the block fails, nothing is left of it.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(
+    path: Path, text: str, error: type[MtfError] = DataError, cure: str = "Give another path."
+) -> None:
+    """Writes a text.
+
+    Args:
+        path: of the file, in a folder that there is.
+        text: all that it will hold.
+        error: what is raised if that cannot be done; what was there stays.
+        cure: what its message says to do.
+    """
+    with writing(path, error, cure), aside(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+def check_output(output: str | Path) -> None:
+    """Refuses an --output that no file can be written to.
+
+    Raises:
+        DataError: if it is a folder, in none, or in one that takes no file.
+    """
+    output = Path(output)
+    if output.is_dir():
+        raise DataError(f"--output={output} is a folder: give the path of a file in it.")
+    if not output.absolute().parent.is_dir():
+        raise DataError(f"There is no folder for --output={output}: make it, or give another path.")
+    check_takes_files(output.parent, cure="Give another --output.")
+
+
+def check_takes_files(folder: Path, cure: str = "Give another path.") -> None:
+    """Refuses a folder in which no file can be made, or that cannot be made.
+
+    Args:
+        folder: that there is, or will be.
+        cure: what the message says to do.
+
+    Raises:
+        DataError: if it, or the folder that it would be made in, takes no file.
+    """
+    with writing(folder, cure=cure):
+        there = next(f for f in (folder.absolute(), *folder.absolute().parents) if f.exists())
+        tempfile.TemporaryFile(dir=there).close()
