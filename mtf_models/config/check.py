@@ -79,7 +79,6 @@ class _Checker:
         self.unused: dict[str, None] = {}
         self.scopes: dict[str, None] = {}
         self.kept: dict[Key, list[_Value]] = {}
-        self.renamed: dict[Key, _Value] = {}
         self.lost: dict[Key, _Lost] = {}
         self.macros: dict[str, _Value] = {}
         self.used_macros: set[str] = set()
@@ -134,7 +133,7 @@ class _Checker:
             self._lose(key, name, found)
 
     def _sort_renamed(self, old: Key, renamed: str, found: _Value) -> None:
-        """Keeps a binding under today's name, unless that is bound in its own right."""
+        """Keeps a binding under today's name."""
         selector, _, parameter = renamed.rpartition(".")
         name = resolve(selector)
         if name.kind is Kind.ABSENT:
@@ -142,7 +141,7 @@ class _Checker:
         elif parameter not in signature(name).parameters:
             self._note(self.ignored, str(old), found.origin)
         else:
-            self.renamed[Key(old.scope, selector, parameter)] = found
+            self.kept.setdefault(Key(old.scope, selector, parameter), []).append(found)
 
     def _lose(self, key: Key, name: Name, found: _Value) -> None:
         """Notes a parameter that the original has, or had, and that does not exist here."""
@@ -171,7 +170,7 @@ class _Checker:
         for name in macros.circular({name: found.value for name, found in self.macros.items()}):
             self._fault(self.macros.pop(name).origin, f"the macro {name} is defined by itself")
         values = {name: found.value for name, found in self.macros.items()}
-        kept = {**self.renamed, **self._meaningful(values)}
+        kept = self._meaningful(values)
         self._check_macros([*kept.values(), *self.macros.values()])
         self._check_scopes(kept)
         self._check_lost(values)

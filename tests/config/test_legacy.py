@@ -173,12 +173,14 @@ def test_old_parameters_mean_todays(zoo):
     assert config.query("mesh_train_dataset_fn.mixture_or_task_name") == "old"
 
 
-def test_todays_parameter_wins_over_the_old_one(zoo):
-    config = parse_text(
-        "SelfAttention.relative_attention_num_buckets = 16\n"
-        "SelfAttention.relative_position_num_buckets = 8\n"
-    )
-    assert config.query("SelfAttention.relative_attention_num_buckets") == 16
+@pytest.mark.parametrize("order", [("attention", "position"), ("position", "attention")])
+def test_of_an_old_parameter_and_todays_the_last_one_counts(zoo, order):
+    lines = [
+        f"SelfAttention.relative_{kind}_num_buckets = {count}"
+        for kind, count in zip(order, (16, 8), strict=True)
+    ]
+    config = parse_text("\n".join(lines))
+    assert config.query("SelfAttention.relative_attention_num_buckets") == 8
 
 
 @pytest.mark.parametrize("table", ["WITHOUT_EFFECT", "HISTORICAL_PARAMETERS"])
