@@ -49,3 +49,14 @@ def test_checkpoints_are_used_as_they_come(tmp_path):
     coming = steps_of(tmp_path, None, watches=True, wait=wait)
     assert list(itertools.islice(coming, 2)) == [0, 3]
     assert len(waited) == 2
+
+
+def test_a_checkpoint_that_is_removed_meanwhile_is_passed_over(tmp_path):
+    for number in (0, 1, 3):
+        for file in FOLDER.glob("model.ckpt-3.*"):
+            shutil.copy(file, tmp_path / file.name.replace("-3.", f"-{number}.", 1))
+    coming = steps_of(tmp_path, None, watches=True)
+    assert next(coming) == 0
+    for file in tmp_path.glob("model.ckpt-1.*"):
+        file.unlink()
+    assert next(coming) == 3

@@ -64,9 +64,10 @@ def steps_of(
 def _coming(manager: CheckpointManager, wait: Callable[[float], None]) -> Iterator[int]:
     used: set[int] = set()
     while True:
-        new = [step for step in manager.steps() if step not in used]
-        if not new:
+        # Looked for anew each time: training may have removed one while the last was used.
+        new = next((step for step in manager.steps() if step not in used), None)
+        if new is None:
             wait(_SECONDS_BETWEEN_LOOKS)
-        for step in new:
-            used.add(step)
-            yield step
+        else:
+            used.add(new)
+            yield new
