@@ -24,6 +24,15 @@ over inputs and targets in one sequence; one that predicts a target at each inpu
 
 BatchSize = int | tuple[str, int]
 
+_LEAST = {
+    "train_steps": 0,
+    "save_checkpoints_steps": 1,
+    "keep_checkpoint_max": 1,
+    "eval_every_steps": 0,
+    "perplexity_eval_steps": 1,
+    "total_run_steps": 0,
+}
+
 _CHOICES = {"init_steps": ("checkpoint", "zero"), "init_optimizer": ("keep", "fresh")}
 
 
@@ -121,7 +130,7 @@ class RunSettings:
     def __post_init__(self) -> None:
         length = self.sequence_length
         if length is None or isinstance(length, int):
-            both = dict.fromkeys(("inputs", "targets"), length or 512)
+            both = dict.fromkeys(("inputs", "targets"), 512 if length is None else length)
             object.__setattr__(self, "sequence_length", both)
         faults = list(_faults(self))
         if faults:
@@ -151,10 +160,7 @@ def _faults(settings: RunSettings) -> Iterator[str]:
     if settings.model_type not in MODEL_TYPES:
         near = did_you_mean(str(settings.model_type), MODEL_TYPES).rstrip("?.")
         yield f"run.model_type is {settings.model_type!r}{near}"
-    size = settings.batch_size
-    pair = isinstance(size, list | tuple) and len(size) == 2 and isinstance(size[1], int)
-    if not (isinstance(size, int) or pair):
-        yield f'run.batch_size is {size!r}; write a number, or ("sequences_per_batch", a number)'
+    yield from _number_faults(settings)
     if not isinstance(settings.seed, int) or not 0 <= settings.seed < 2**31:
         yield f"run.seed is {settings.seed!r}; it is a whole number from 0 to {2**31 - 1}"
     for name in ("variable_filter", "init_variable_filter"):
@@ -169,6 +175,33 @@ def _faults(settings: RunSettings) -> Iterator[str]:
             f"run.vocabulary is {vocabulary!r}; bind it to @mesh_transformer.get_vocabulary(), "
             "which asks the task"
         )
+
+
+def _number_faults(settings: RunSettings) -> Iterator[str]:
+    size = settings.batch_size
+    pair = isinstance(size, list | tuple) and len(size) == 2
+    if not _is_whole(size[1] if pair else size, 1):
+        yield (
+            f'run.batch_size is {size!r}; write a number from 1, or ("sequences_per_batch", '
+            "a number from 1)"
+        )
+    for name, least in _LEAST.items():
+        value = getattr(settings, name)
+        computed = name == "train_steps" and callable(value)
+        unset = value is None and getattr(RunSettings, name) is None
+        if not (computed or unset or _is_whole(value, least)):
+            yield f"run.{name} is {value!r}; it is a whole number from {least}"
+    lengths = settings.sequence_length
+    if not isinstance(lengths, Mapping):
+        yield f"run.sequence_length is {lengths!r}; write a number, or feature name to number"
+        return
+    for name, length in lengths.items():
+        if not _is_whole(length, 1):
+            yield f"run.sequence_length of {name} is {length!r}; it is a whole number from 1"
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
 
 
 def _pattern_faults(name: str, pattern: Any) -> Iterator[str]:

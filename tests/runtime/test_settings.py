@@ -64,3 +64,38 @@ def test_dtypes_are_read_by_name():
 def test_the_model_types_are_those_of_the_original():
     with pytest.raises(ConfigError, match=r"'delimitedlm'; did you mean delimited_lm"):
         settings.RunSettings(model_type="delimitedlm")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fault"),
+    [
+        ("save_checkpoints_steps", 0, "is 0; it is a whole number from 1"),
+        ("save_checkpoints_steps", 2.5, "is 2.5; it is a whole number from 1"),
+        ("keep_checkpoint_max", 0, "is 0; it is a whole number from 1"),
+        ("perplexity_eval_steps", 0, "is 0; it is a whole number from 1"),
+        ("save_checkpoints_steps", None, "is None; it is a whole number from 1"),
+        ("eval_every_steps", -1, "is -1; it is a whole number from 0"),
+        ("train_steps", -5, "is -5; it is a whole number from 0"),
+        ("batch_size", 0, r"is 0; write a number from 1, or \("),
+        ("batch_size", ("tokens_per_batch", -8), r"is \('tokens_per_batch', -8\); write"),
+        ("sequence_length", 0, "of inputs is 0; it is a whole number from 1"),
+        ("sequence_length", "64", "is '64'; write a number, or feature name to number"),
+        ("sequence_length", {"inputs": 8, "targets": 0}, "of targets is 0; it is a whole number"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(name, value, fault):
+    with pytest.raises(ConfigError, match=rf"run\.{name} {fault}"):
+        settings.RunSettings(**{name: value})
+
+
+def test_all_numbers_out_of_range_are_refused_at_once():
+    with pytest.raises(ConfigError) as error:
+        settings.RunSettings(batch_size=0, eval_every_steps=-1, sequence_length=-2)
+    for name in ("batch_size is 0", "eval_every_steps is -1", "targets is -2"):
+        assert name in str(error.value)
+
+
+def test_the_least_numbers_are_taken():
+    made = settings.RunSettings(batch_size=1, train_steps=0, eval_every_steps=0, sequence_length=1)
+    assert made.keep_checkpoint_max is None
+    assert made.sequence_length == {"inputs": 1, "targets": 1}
