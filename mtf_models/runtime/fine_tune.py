@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mtf_models.checkpoint import Reader
-from mtf_models.checkpoint.locate import folder_of
+from mtf_models.checkpoint import CheckpointManager, Reader
+from mtf_models.checkpoint.locate import folder_of, prefix_in
 from mtf_models.config import Config
 from mtf_models.config.keys import expand
-from mtf_models.errors import ConfigError
+from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.optimize.adafactor import AdafactorOptimizer
 from mtf_models.runtime import prepare
 from mtf_models.runtime.build import read_folder_config, require_run_folder
@@ -71,17 +71,25 @@ def read_config(folder: RunFolder, options: TrainOptions) -> Config:
     Raises:
         MtfError: if there is no such checkpoint or config.
     """
-    source = InitialCheckpoint.find(options.init_from, _step(folder, options))
-    files = options.gin_file
-    if not files:
-        require_run_folder(source.prefix.parent)
-        files = (str(source.prefix.parent / CONFIG_FILE),)
-    # The steps of the flag are counted from the checkpoint.
-    flags = replace(options, gin_file=files, steps=None)
+    source = _source(folder, options)
+    flags = _flags(source, options)
     config = prepare.read_config(flags)
     _check_one_beginning(config, options.init_from)
     bindings = list(_bindings(source, config, options))
     return prepare.read_config(replace(flags, gin_param=(*options.gin_param, *bindings)))
+
+
+def read_asked_config(folder: RunFolder, options: TrainOptions) -> Config:
+    """The config before the bindings that say how the run begins: its tasks need not be known yet.
+
+    Args:
+        folder: see `read_config`.
+        options: of the command.
+
+    Raises:
+        MtfError: see `read_config`.
+    """
+    return prepare.read_config(_flags(_source(folder, options), options))
 
 
 def recorded_source(init_from: str) -> Config | None:
@@ -166,14 +174,43 @@ def _check_one_beginning(config: Config, init_from: str) -> None:
         )
 
 
-def _step(folder: RunFolder, options: TrainOptions) -> int | None:
-    """The step asked for, else that from which the run in the folder was begun already."""
-    if options.init_step is not None or options.overwrite or not folder.config_file.exists():
-        return options.init_step
-    recorded = read_folder_config(folder.path).query(_INIT_CHECKPOINT)
-    if recorded is None or folder_of(recorded) != folder_of(options.init_from).resolve():
+def _flags(source: InitialCheckpoint, options: TrainOptions) -> TrainOptions:
+    """The options to read a config from: with its files, and without the steps to count from it."""
+    files = options.gin_file
+    if not files:
+        require_run_folder(source.prefix.parent)
+        files = (str(source.prefix.parent / CONFIG_FILE),)
+    return replace(options, gin_file=files, steps=None)
+
+
+def _source(folder: RunFolder, options: TrainOptions) -> InitialCheckpoint:
+    """The checkpoint asked for, else that from which the run in the folder was begun already."""
+    begun = _recorded_beginning(folder, options)
+    try:
+        if begun is None or _names_one(options):
+            return InitialCheckpoint.find(options.init_from, options.init_step)
+        return InitialCheckpoint.find(begun)
+    except CheckpointError as error:
+        if begun is None or CheckpointManager(folder.path).latest() is None:
+            raise
+        raise CheckpointError(
+            f"{error} The run in {folder.path} began with {begun}, and goes on without it: give "
+            "--resume in place of --init_from."
+        ) from error
+
+
+def _recorded_beginning(folder: RunFolder, options: TrainOptions) -> str | None:
+    """The checkpoint that the run in the folder began with, if it is in the folder asked for."""
+    if options.overwrite or not folder.config_file.exists():
         return None
-    return InitialCheckpoint.find(recorded).step
+    recorded = read_folder_config(folder.path).query(_INIT_CHECKPOINT)
+    asked = folder_of(options.init_from).resolve()
+    return recorded if recorded is not None and folder_of(recorded) == asked else None
+
+
+def _names_one(options: TrainOptions) -> bool:
+    """Whether the options say which checkpoint of the folder is meant."""
+    return options.init_step is not None or prefix_in(Path(options.init_from)) is not None
 
 
 def _bindings(source: InitialCheckpoint, config: Config, options: TrainOptions) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ import gin
 
 from mtf_models.config import Config
 from mtf_models.errors import ConfigError
-from mtf_models.runtime import prepare, train
+from mtf_models.runtime import fine_tune, prepare, train
 from mtf_models.runtime.modes import evaluate
 from mtf_models.runtime.modes.checkpoint_steps import CheckpointSteps, steps_of
 from mtf_models.runtime.modes.run import as_the_original, at_each, use
 from mtf_models.runtime.modes.used_model import UsedModel
 from mtf_models.runtime.options import TrainOptions
-from mtf_models.runtime.run_folder import CONFIG_FILE
+from mtf_models.runtime.run_folder import CONFIG_FILE, RunFolder
 from mtf_models.runtime.settings import BatchSize
 
 _log = logging.getLogger("mtf_models")
@@ -157,7 +158,8 @@ class MtfModel:
             init_from=str(pretrained_model_dir),
             init_step=None if latest else pretrained_checkpoint_step,
         )
-        train.run(given)
+        folder = RunFolder(self.model_dir)
+        train.run(as_the_original(given, partial(fine_tune.read_asked_config, folder))[1])
 
     def eval(
         self,

@@ -180,3 +180,26 @@ def test_runs_are_not_confused(trained, begun, tmp_path):
     outcomes = (itself, not_begun, elsewhere, another, nothing)
     assert [outcome.status for outcome in outcomes] == [2] * 5
     assert hashes(begun[0]) == before
+
+
+def test_a_run_outlives_the_checkpoint_that_it_began_with(trained, begun, tmp_path):
+    source = shutil.copytree(trained[0], tmp_path / "source")
+    folder = tmp_path / "run"
+    words = ("--task=numbered", "--gin_param=dropout_rate = 0.0")
+    shutil.copytree(begun[0], folder)
+    config = folder / "operative_config.gin"
+    config.write_text(config.read_text().replace(str(trained[0]), str(source)))
+    for file in source.glob("model.ckpt-20.*"):
+        file.unlink()
+    asked = (source, source / "model.ckpt-20")
+    for path in asked:
+        outcome = begin(path, folder, *words)
+        assert outcome.status == 2
+        assert f"The run in {folder} began with {source / 'model.ckpt-20'}" in outcome.err
+        assert "give --resume in place of --init_from" in outcome.err
+    other = begin(source / "model.ckpt-10", folder, *words)
+    assert other.status == 2
+    assert "holds a run of another config" in other.err
+    assert "is asked for" not in other.err
+    resumed = mtf("train", *WORDS, f"--model_dir={folder}", "--resume")
+    assert resumed.status == 0, resumed.err

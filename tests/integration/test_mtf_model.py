@@ -9,6 +9,9 @@ import tensorflow as tf
 
 import mtf_models as mtf
 from mtf_models.errors import CheckpointError, ConfigError
+from mtf_models.runtime import fine_tune, train
+from mtf_models.runtime.modes import run as modes_run
+from mtf_models.runtime.run_folder import RunFolder
 
 FIXTURE = Path(__file__).parent / "cli_run_tiny"
 VOCABULARY = 'get_vocabulary.mixture_or_task_name = "hundred"'
@@ -61,6 +64,27 @@ def test_it_evaluates(folder):
     found = model.eval("hundred", checkpoint_steps=[3], summary_dir=folder / "decoded")
     assert found == {3: {"hundred": {"exactly": 0.0}}}
     assert len(read(folder / "decoded" / "hundred_3_predictions")) == 4
+
+
+def test_fine_tuning_is_begun_as_the_original_does(folder, tmp_path, monkeypatch):
+    """In float32 although the folder records bfloat16, and with t5's tasks if they are needed."""
+    with (folder / "operative_config.gin").open("a") as config_file:
+        config_file.write('\nget_variable_dtype.activation_dtype = "bfloat16"\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    text = "import hundred_task, seqio\nseqio.MixtureRegistry.add('late', ['hundred'], 1)\n"
+    (tmp_path / "late_tasks.py").write_text(text)
+    monkeypatch.setattr(modes_run, "_DEFAULT_MODULE", "late_tasks")
+    begun = []
+    monkeypatch.setattr(train, "run", begun.append)
+    model = mtf.MtfModel(tmp_path / "tuned", sequence_length={"inputs": 12, "targets": 10})
+    model.finetune("late", 2, folder)
+    (given,) = begun
+    assert given.module_import == ("late_tasks",)
+    config = fine_tune.read_config(RunFolder(given.model_dir), given)
+    assert config.query("get_variable_dtype.activation_dtype") == "float32"
+    assert config.query("get_variable_dtype.slice_dtype") == "float32"
+    assert config.query("mesh_train_dataset_fn.mixture_or_task_name") == "late"
+    assert config.query("run.train_steps") == 3 + 2
 
 
 @pytest.mark.slow

@@ -166,16 +166,19 @@ def _train_options(options: RunOptions) -> TrainOptions:
     )
 
 
-def as_the_original(given: TrainOptions) -> tuple[Config, TrainOptions]:
+def as_the_original(
+    given: TrainOptions, read: Callable[[TrainOptions], Config] = prepare.read_config
+) -> tuple[Config, TrainOptions]:
     """The config with what the original always binds: vocabularies of the task, and float32.
 
     Args:
         given: names gin files and bindings.
+        read: reads a config from such options.
 
     Returns:
         The config, and the options that come to it.
     """
-    config = prepare.read_config(given)
+    config = read(given)
     bindings = []
     if query_task(config, "get_vocabulary") is not None:
         bindings.append("utils.run.vocabulary = @mesh_transformer.get_vocabulary()")
@@ -189,7 +192,7 @@ def as_the_original(given: TrainOptions) -> tuple[Config, TrainOptions]:
     modules = given.module_import or _default_modules(config)
     given = replace(given, gin_param=(*given.gin_param, *bindings), module_import=modules)
     prepare.register(given)
-    return prepare.read_config(given), given
+    return read(given), given
 
 
 def _default_modules(config: Config) -> tuple[str, ...]:
