@@ -15,6 +15,8 @@ from mtf_models.mesh import Dimension, Tensor
 
 _MODULE = "mesh_tensorflow.transformer.transformer"
 
+_IMPOSSIBLE = -1e9
+
 Reduction = Callable[[Tensor, Dimension, Dimension], Tensor]
 """Takes logits [ensemble, ..., vocab] and these two dimensions; returns [..., vocab]."""
 
@@ -81,6 +83,8 @@ def reduce_ensemble_logits_mean_prob(
         vocab_dim: the classes.
     """
     log_probabilities = mtf.log_softmax(mtf.to_float(logits), vocab_dim)
+    # A sum over nothing but -inf has no gradient.
+    log_probabilities = mtf.maximum(log_probabilities, _IMPOSSIBLE)
     total = mtf.reduce_logsumexp(log_probabilities, ensemble_dim)
     return mtf.cast(total - math.log(ensemble_dim.size), logits.dtype)
 

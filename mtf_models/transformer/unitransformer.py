@@ -310,7 +310,8 @@ class Unitransformer:
     def reduced(self, logits: Tensor) -> Tensor:
         """The logits of an ensemble of those of its members; others as they are."""
         for dim in self.ensemble_dims:
-            logits = reduce_ensemble_logits(logits, dim, self.vocab(self.output_vocab_size).dim)
+            vocab = self.vocab(self.output_vocab_size)
+            logits = vocab.mask_padding(reduce_ensemble_logits(logits, dim, vocab.dim))
         return logits
 
     def output(

@@ -42,14 +42,16 @@ class Vocab:
         step = math.lcm(divisor, pad_multiple)
         return cls(Dimension("vocab", -(-classes // step) * step), classes, real)
 
-    def mask_padding(self, logits: Tensor, first: int | None = None) -> Tensor:
-        """Logits with -inf from entry `first` on; by default what is padded beyond the config."""
+    def mask_padding(
+        self, logits: Tensor, first: int | None = None, value: float = -math.inf
+    ) -> Tensor:
+        """Logits with `value` from entry `first` on; by default -inf beyond the config."""
         first = self.classes if first is None else first
         if first >= self.dim.size:
             return logits
         position = mtf.mtf_range(logits.mesh, self.dim)
         beyond = mtf.greater_equal(position, first)
-        return mtf.where(beyond, -float("inf"), logits, output_shape=logits.shape)
+        return mtf.where(beyond, value, logits, output_shape=logits.shape)
 
     def pad_initializer(self, initializer: Initializer, axis: int) -> Initializer:
         """Initial values that do not change with the padding beyond the config."""

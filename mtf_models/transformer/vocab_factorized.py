@@ -44,7 +44,7 @@ class FactorizedVocabEmbedding:
             f"{name}1",
             Shape([vocab.dim, self.inner]),
             variable_dtype,
-            vocab.pad_initializer(random_normal(), axis=0),
+            vocab.pad_initializer(random_normal(), axis=-2),
             activation_dtype=variable_dtype.slice,
         )
         stddev = inner_dimension_size**-0.5

@@ -65,7 +65,7 @@ class Mixtape:
             mesh,
             f"{name}_embedding_weights",
             [vocab.dim, output_dim],
-            vocab.pad_initializer(random_normal(), axis=0),
+            vocab.pad_initializer(random_normal(), axis=-2),
         )
         context = [_CONTEXTS, output_dim, self.context_dim]
         self.context = self._variable(

@@ -47,7 +47,7 @@ class MixtureOfSoftmaxes:
             f"{name}_embedding_weights",
             Shape([vocab.dim, output_dim]),
             variable_dtype,
-            vocab.pad_initializer(random_normal(), axis=0),
+            vocab.pad_initializer(random_normal(), axis=-2),
             activation_dtype=variable_dtype.slice,
         )
         self.mixture = mtf.get_variable(
@@ -84,4 +84,6 @@ class MixtureOfSoftmaxes:
         # What is padded beyond the classes has no part of any softmax.
         logits = self.vocab.mask_padding(mtf.to_float(logits))
         each = mtf.log_softmax(logits, self.vocab.dim)
+        # A sum over nothing but -inf has no gradient; the model masks these entries again.
+        each = self.vocab.mask_padding(each, value=0.0)
         return mtf.reduce_logsumexp(mtf.add(each, priors, output_shape=each.shape), self.softmaxes)

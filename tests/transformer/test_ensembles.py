@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import mtf_models as mtf
 from mtf_models.errors import ConfigError
@@ -129,6 +130,21 @@ def test_other_reductions():
         ensembles.reduce_ensemble_logits_select(logits, *dims, model_id=2)
 
 
+def test_the_mean_probability_has_gradients_where_classes_are_padded():
+    mesh = mtf.Mesh()
+    values = np.array([[[0.5, 1.0, -np.inf]], [[2.0, 0.25, -np.inf]]], np.float32)
+    logits = mtf.import_tf_tensor(mesh, values, "ensemble:2 batch:1 vocab:3")
+    dims = logits.shape.dims[0], logits.shape.dims[2]
+    with tf.GradientTape() as tape:
+        tape.watch(logits.value)
+        mean = ensembles.reduce_ensemble_logits_mean_prob(logits, *dims)
+        loss = mtf.slice(mean, 0, 1, "vocab").value
+    p = np.exp(values) / np.exp(values).sum(axis=-1, keepdims=True)
+    share = p[..., :1] / p[..., :1].sum(axis=0)
+    right = share * (np.array([1.0, 0.0, 0.0]) - p)
+    np.testing.assert_allclose(tape.gradient(loss, logits.value), right, rtol=1e-5)
+
+
 def test_what_does_not_fit_is_refused(build):
     with pytest.raises(ConfigError, match=r"ensemble_inputs is 3.*is an ensemble of 2"):
         build("t5_tiny", TWO, "run.ensemble_inputs = 3")
@@ -136,8 +152,9 @@ def test_what_does_not_fit_is_refused(build):
         build("t5_tiny", "run.ensemble_inputs = 2")
     with pytest.raises(ConfigError, match="ensembles of different size"):
         build("t5_tiny", "encoder/Unitransformer.ensemble = 2")
-    experts = "encoder/make_layer_stack.layers = [@transformer_layers.SelfAttention, @moe.MoE1D]"
-    with pytest.raises(ConfigError, match="MoE1D is a mixture of experts, which an ensemble"):
-        build("t5_tiny", TWO, experts)
+    for name in ("MoE1D", "MoE2D"):
+        experts = f"encoder/make_layer_stack.layers = [@moe.{name}]"
+        with pytest.raises(ConfigError, match=f"{name} is a mixture of experts, which an ensemble"):
+            build("t5_tiny", TWO, experts)
     with pytest.raises(ConfigError, match="ensemble = 0; give whole numbers from 1"):
         build("t5_tiny", "Unitransformer.ensemble = 0")

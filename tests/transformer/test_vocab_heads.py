@@ -143,3 +143,40 @@ def test_extra_ids_of_mixtape_are_frequent():
     assert found[4] == pytest.approx(priors @ (contexts @ [8, 9]), rel=1e-5)
     with pytest.raises(ConfigError, match="makes 0 frequent ones"):
         make(mesh, Mixtape, 5, 2, {}, gate_embedding_size=1, frequent_token_fraction=0.0)
+
+
+HEADS = {
+    FactorizedVocabEmbedding: {"inner_dimension_size": 3},
+    MixtureOfSoftmaxes: {"num_softmaxes": 2},
+    Mixtape: {"gate_embedding_size": 2},
+}
+
+
+@pytest.mark.parametrize("cls", HEADS)
+def test_padding_is_of_each_members_rows(cls):
+    """In an ensemble the rows of a table are not its first dimension."""
+    mesh, d_model = mtf.Mesh(), mtf.Dimension("d_model", 4)
+    store = mtf.VariableStore(mesh, seed=0)
+    vocab = Vocab(mtf.Dimension("vocab", 12), classes=10, real=10)
+    with store.eager(), mtf.stacked_variables([mtf.Dimension("ensemble", 2)]):
+        made = cls(mesh, vocab, d_model, mtf.VariableDType(), "embedding", **HEADS[cls])
+    table = made.table.numpy()
+    assert table.shape[:2] == (2, 12)
+    assert (table[:, 10:] == 0).all() and (table[:, :10] != 0).all()
+
+
+def test_a_mixture_of_softmaxes_learns_beside_padding(build):
+    """The padded model has the losses and gradients of the other one."""
+    params = (
+        "num_layers = 1",
+        "get_vocab_embedding_cls.cls = @MixtureOfSoftmaxes",
+        "MixtureOfSoftmaxes.num_softmaxes = 2",
+    )
+    features = {"targets": np.array([[5, 7, 9, 4, 1], [11, 2, 3, 8, 1]], np.int32)}
+    plain = build("lm_tiny", *params, seed=1)
+    padded = build("lm_tiny", *params, "Unitransformer.pad_vocab_multiple = 96", seed=1)
+    right, found = plain.gradients(features), padded.gradients(features)
+    for name, gradient in right.items():
+        here = found[name].numpy()[: gradient.shape.dims[0].size]
+        np.testing.assert_allclose(here, gradient.numpy(), rtol=1e-4, atol=1e-6, err_msg=name)
+        assert np.isfinite(found[name].numpy()).all()
