@@ -145,13 +145,18 @@ class Mesh:
         Raises:
             LayoutError: with this message.
         """
-        if not (isinstance(self._engine, RecorderEngine) and self._engine.stand_ins):
+        if not self.engine.stand_ins:
             raise LayoutError(message)
 
     def splits(self, dimension: Dimension) -> int:
         """Into how many parts tensors are split along `dimension`."""
         (axis,) = tensor_layout(Shape([dimension]), self.rules, self.axes)
         return self.axes[axis] if axis else 1
+
+    def share_an_axis(self, first: Dimension, second: Dimension) -> bool:
+        """Whether two dimensions are split over the same devices, so no tensor can have both."""
+        one, other = tensor_layout(Shape([first, second]), self.rules, self.axes)
+        return one is not None and one == other
 
     def pin(self, value: tf.Tensor, shape: Shape, whole: Iterable[Dimension] = ()) -> tf.Tensor:
         """Lays a global value out by the rules, the dimensions `whole` left unsplit.

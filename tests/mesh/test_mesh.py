@@ -26,6 +26,16 @@ def test_one_device_splits_nothing():
         assert mtf.zeros(mesh, "batch:3,d_ff:5").numpy().shape == (3, 5)
 
 
+def test_dimensions_on_one_axis():
+    mesh = mtf.Mesh("a:2;b:2", layout="batch:a,experts:a,heads:b,vocab:absent,length:absent")
+    batch, experts, heads, vocab, length = (
+        mtf.Dimension(n, 4) for n in ("batch", "experts", "heads", "vocab", "length")
+    )
+    assert mesh.share_an_axis(batch, experts)
+    assert not mesh.share_an_axis(batch, heads)
+    assert not mesh.share_an_axis(vocab, length)
+
+
 def test_absent_axes_split_nothing():
     assert mtf.Mesh("all:8", "a:all,b:model").layout(mtf.Shape("a:8,b:3")) == ("all", None)
 

@@ -23,7 +23,13 @@ def as_tensor(value: Any, dtype: tf.DType | None) -> tf.Tensor:
 
 
 class SingleEngine:
-    """Holds every tensor whole on one device."""
+    """Holds every tensor whole on one device.
+
+    Attributes:
+        stand_ins: False; sizes of batches are real.
+    """
+
+    stand_ins = False
 
     def __init__(self, device: str) -> None:
         self._device = device

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Shape, Tensor
-from mtf_models.mesh.layout import clashing, tensor_layout
 from mtf_models.transformer.moe.gates import Routes
 from mtf_models.transformer.moe.slots import NOWHERE
 
@@ -64,16 +63,11 @@ class Dispatch:
         Renaming is re-laying: where a split goes from groups to experts this is an all-to-all.
         """
         mesh = self.routes.slots.mesh
-
-        def unsplit(dim: Dimension) -> bool:
-            both = Shape([self.experts, dim])
-            return bool(clashing(both, tensor_layout(both, mesh.rules, mesh.axes)))
-
         return Shape(
             self.experts
             if d == self.router_experts
             else Dimension(f"{d.name}_unsplit", d.size)
-            if d in self.outer and unsplit(d)
+            if d in self.outer and mesh.share_an_axis(self.experts, d)
             else d
             for d in shape
         )

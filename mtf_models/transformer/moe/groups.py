@@ -59,7 +59,7 @@ class Groups:
             group_size: see `number_of_groups`.
             follow_mesh: whether there are more groups where the mesh splits the batch into more
                 parts, as in the original; results then depend on the mesh.
-            whole: whether every device routes all groups.
+            whole: whether every device may route all groups, if they do not divide.
             owner: whose groups they are, for messages.
 
         Raises:
@@ -70,15 +70,15 @@ class Groups:
         count, first = Shape(tokens).size, tokens[0]
         parts = mesh.splits(first)
         number = number_of_groups(count, group_size, parts if follow_mesh else 1)
-        if number % parts and not whole:
+        uneven = number % parts > 0
+        if uneven and not whole:
             mesh.refuse_split(
                 f"{owner}: {count} tokens make {number} groups of {count // number} "
                 f"(group_size = {group_size}), which do not divide over the {parts} parts that "
                 f"{first.name} is split into. Set group_size to {max(1, count // parts)}, or "
                 "groups_follow_mesh = True to have as many groups as the mesh needs.",
             )
-            whole = True
-        name = f"{first.name}_unsplit" if whole and parts > 1 else first.name
+        name = f"{first.name}_unsplit" if uneven else first.name
         group = Dimension("group", count // number)
         return cls(outer, tokens, (Dimension(name, number), group))
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.errors import ConfigError, did_you_mean
 from mtf_models.layers.dense import dense
+from mtf_models.layers.noise import multiplicative_jitter
 from mtf_models.mesh import Dimension, Tensor, scopes
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.moe.balance import z_loss
@@ -101,6 +103,8 @@ class Mixture:
     groups_follow_mesh: bool = False
     expert_capacity: int | None = None
 
+    capacity_factors = ("capacity_factor_train", "capacity_factor_eval")
+
     def __post_init__(self) -> None:
         self.moe_gating = _HISTORICAL.get(self.moe_gating, self.moe_gating)
         check_options(self)
@@ -123,13 +127,8 @@ class Mixture:
 
         Raises:
             ConfigError: in an ensemble, whose members would have to route for themselves.
-            LayoutError: if the groups do not divide over the mesh.
+            LayoutError: if the groups do not divide over the mesh, in training.
         """
-        if scopes.stacked_dims():
-            raise ConfigError(
-                f"{type(self).__name__} is a mixture of experts, which an ensemble cannot have: "
-                "bind Unitransformer.ensemble to None, or another layer."
-            )
         groups, routes = self.route(context, x)
         dispatch = Dispatch(routes)
         outputs = experts(context, dispatch.to_experts(groups.split(x)))
@@ -143,14 +142,20 @@ class Mixture:
             x: [batch, length, d_model].
 
         Raises:
-            LayoutError: if the groups do not divide over the mesh.
+            ConfigError: in an ensemble, whose members would have to route for themselves.
+            LayoutError: if the groups do not divide over the mesh, in training.
         """
+        if scopes.stacked_dims():
+            raise ConfigError(
+                f"{self.owner} is a mixture of experts, which an ensemble cannot have: "
+                "bind Unitransformer.ensemble to None, or another layer."
+            )
         groups = Groups.of(
             context.mesh,
             x.shape - x.shape.dims[-1],
             self.group_size if self.expert_capacity is None else context.length_dim.size,
             self.groups_follow_mesh,
-            whole=context.incremental,
+            whole=not context.is_training,
             owner=self.owner,
         )
         gates = self._gates(context, groups, x)
@@ -169,7 +174,10 @@ class Mixture:
         if self.expert_capacity is not None:
             return min(group, self.expert_capacity)
         factor = self.capacity_factor_train if training else self.capacity_factor_eval
-        slots = group * factor / self.num_experts
+        return self._slots(group, self.num_experts, factor)
+
+    def _slots(self, group: int, experts: int, factor: float) -> int:
+        slots = group * factor / experts
         # Rounded up less a rounding error: 10 tokens x 1.1 / 11 experts are 1 slot.
         rounded = math.ceil(slots - 1e-9) if self.capacity_rounding == "up" else int(slots)
         return max(1, self.min_expert_capacity, min(group, rounded))
@@ -197,9 +205,8 @@ class Mixture:
             return x
         if self.switch_policy_train == "input_dropout":
             return mtf.dropout(x, True, rate=self.switch_dropout)
-        if self.switch_policy_train == "input_jitter" and self.switch_jitter:
-            low, high = 1.0 - self.switch_jitter, 1.0 + self.switch_jitter
-            return x * mtf.random_uniform(x.mesh, x.shape, minval=low, maxval=high)
+        if self.switch_policy_train == "input_jitter":
+            return multiplicative_jitter(x, self.switch_jitter)
         return x
 
     def _options(self, training: bool) -> RoutingOptions:
@@ -262,9 +269,23 @@ def check_options(layer: Mixture) -> None:
         if not isinstance(value := getattr(layer, name), int) or value < 1
     ]
     faults += [
+        f"{name} = {value!r}; only the routings switch and switch_max do that, not {gating}"
+        for name, value in _of_switch(layer).items()
+        if (gating := layer.moe_gating) in ROUTINGS and not gating.startswith("switch")
+    ]
+    faults += [
         f"{name} = {value!r}; give a number above 0"
-        for name in ("capacity_factor_train", "capacity_factor_eval")
+        for name in layer.capacity_factors
         if (value := getattr(layer, name)) <= 0
     ]
     if faults:
         raise ConfigError(f"{layer.owner} has {'. '.join(faults)}.".replace("..", "."))
+
+
+def _of_switch(layer: Mixture) -> dict[str, Any]:
+    """What is set that only routings of one choice at random know."""
+    found = {n: getattr(layer, n) for n in ("switch_policy_train", "switch_policy_eval")}
+    found = {n: policy for n, policy in found.items() if policy == "sample"}
+    if layer.use_second_place_expert_prob is not None:
+        found["use_second_place_expert_prob"] = layer.use_second_place_expert_prob
+    return found

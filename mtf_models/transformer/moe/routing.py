@@ -188,22 +188,15 @@ def _one_choice(gates: Gates, options: RoutingOptions) -> Tensor:
     """[..., group] int32, the expert of each token."""
     logits = mtf.stop_gradient(gates.logits)
     if options.policy == "sample":
-        return _drawn(logits, gates.experts, options.temperature)
+        return mtf.sample_with_temperature(logits, gates.experts, options.temperature)
     best = mtf.argmax(logits, gates.experts)
     if not options.second_place:
         return best
     others = logits - 1e9 * mtf.one_hot(best, gates.experts)
-    other = _drawn(others, gates.experts, options.second_place_temperature or 0.0)
+    temperature = options.second_place_temperature or 0.0
+    other = mtf.sample_with_temperature(others, gates.experts, temperature)
     chance = mtf.random_uniform(logits.mesh, best.shape)
     return mtf.where(mtf.less(chance, options.second_place), other, best)
-
-
-def _drawn(logits: Tensor, dim: Dimension, temperature: float) -> Tensor:
-    """An index with probability softmax(logits / temperature), by Gumbel noise."""
-    if not temperature:
-        return mtf.argmax(logits, dim)
-    noise = mtf.random_uniform(logits.mesh, logits.shape, minval=_TINY)
-    return mtf.argmax(logits - temperature * mtf.log(-mtf.log(noise)), dim)
 
 
 def _in_order(gates: Gates, expert: Tensor) -> Routes:

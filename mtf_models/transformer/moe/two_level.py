@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
-from mtf_models.errors import require_positive
+from mtf_models.errors import ConfigError, require_positive
 from mtf_models.layers.dense import Activation, dense, dense_product
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.transformer.context import Context
@@ -29,7 +29,7 @@ class MoE2D(Mixture, TransformerLayer):
     group, `wi` and `wo`. What a token gets is weighted by the product of both routers' weights.
 
     Args:
-        expert_x: how many groups there are; `num_experts` is not read.
+        expert_x: how many groups there are; `num_experts` is left alone.
         expert_y: how many experts a group has.
         capacity_factor_second_level: slots over slots of the first level.
         hidden_size: the hidden width of an expert.
@@ -42,7 +42,14 @@ class MoE2D(Mixture, TransformerLayer):
     hidden_size: int = 4096
     activation: Activation | Sequence[Activation] = "relu"
 
+    capacity_factors = (*Mixture.capacity_factors, "capacity_factor_second_level")
+
     def __post_init__(self) -> None:
+        if self.num_experts not in (Mixture.num_experts, self.expert_x):
+            raise ConfigError(
+                f"MoE2D.num_experts is {self.num_experts}; it has expert_x = {self.expert_x} "
+                f"groups of expert_y = {self.expert_y} experts: bind those instead."
+            )
         self.num_experts = self.expert_x
         super().__post_init__()
         require_positive("MoE2D", expert_y=self.expert_y, hidden_size=self.hidden_size)
@@ -67,11 +74,10 @@ class MoE2D(Mixture, TransformerLayer):
             variable_dtype=context.variable_dtype._replace(activation=tf.float32),
             name="inner_gating",
         )
-        slots = int(group.size * self.capacity_factor_second_level / self.expert_y)
         gates = Gates(
             logits,
             mtf.reshape(filled, Shape([outer, group])),
-            max(1, self.min_expert_capacity, slots),
+            self._slots(group.size, self.expert_y, self.capacity_factor_second_level),
             counts_padding=self.balance_over == "positions",
         )
         routes = ROUTINGS[self.moe_gating](gates, self._options(context.is_training))

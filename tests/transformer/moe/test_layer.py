@@ -359,7 +359,36 @@ def test_groups_that_do_not_divide_over_the_mesh_are_refused():
     layer = by_capacity(num_experts=4, hidden_size=16)
     mesh = mtf.Mesh("batch:4", layout="batch:batch")
     with pytest.raises(LayoutError, match=r"1 groups of 16 \(group_size = 1024\).* to 4"):
-        routed(layer, x, np.eye(8, 4), 4, mesh=mesh)
+        routed(layer, x, np.eye(8, 4), 4, mesh=mesh, mode="train")
     following = dataclasses.replace(layer, groups_follow_mesh=True)
-    y, _ = routed(following, x, np.eye(8, 4), 4, mesh=mesh)
+    y, _ = routed(following, x, np.eye(8, 4), 4, mesh=mesh, mode="train")
     assert y.shape == x.shape
+
+
+@pytest.mark.parametrize("mode", ["eval", "prefill"])
+def test_groups_that_do_not_divide_are_whole_where_nothing_is_learned(mode):
+    x = RNG.normal(size=(4, 4, 8))
+    layer = MoE1D(num_experts=4, hidden_size=16, moe_gating="switch")
+    weights = {**tables(4), "switch_gating/kernel": ("d_model:8 expert_unsplit:4", np.eye(8, 4))}
+    right, _ = call(layer, x, weights, mode=mode)
+    mesh = mtf.Mesh("batch:4", layout="batch:batch,experts:batch")
+    found, _ = call(layer, x, weights, mode=mode, mesh=mesh)
+    np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("gating", ["ntlb", "expert_selection", "top_2", "random"])
+def test_options_that_a_routing_does_not_read_are_refused(gating):
+    with pytest.raises(ConfigError) as error:
+        MoE1D(
+            moe_gating=gating,
+            switch_policy_train="sample",
+            switch_policy_eval="sample",
+            use_second_place_expert_prob=0.1,
+        )
+    for part in (
+        "switch_policy_train = 'sample'",
+        "switch_policy_eval",
+        "expert_prob = 0.1",
+        gating,
+    ):
+        assert part in str(error.value)

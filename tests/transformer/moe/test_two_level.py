@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtf_models as mtf
+from mtf_models.errors import ConfigError
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.moe.two_level import MoE2D
 
@@ -58,3 +59,36 @@ def test_both_levels(placement):
         np.testing.assert_allclose(y[at], right, rtol=1e-3, atol=1e-5)
     assert list(context.losses) == ["balance_loss", "inner_balance_loss"]
     assert float(context.reports["dropped"]) == 0
+
+
+def test_options_that_would_be_written_over_or_make_no_slots_are_refused():
+    with pytest.raises(ConfigError, match="MoE2D.num_experts is 64; it has expert_x = 2 groups"):
+        MoE2D(num_experts=64, expert_x=2)
+    with pytest.raises(
+        ConfigError, match="capacity_factor_second_level = 0.0; give a number above"
+    ):
+        MoE2D(capacity_factor_second_level=0.0)
+
+
+def test_slots_of_the_second_level_are_rounded_as_those_of_the_first(make_context):
+    """8 tokens, and a second level whose slots the experts' sizes show."""
+    x = mtf.import_tf_tensor(
+        mtf.Mesh(), np.ones([1, 5, 4], np.float32), "batch:1 length:5 d_model:4"
+    )
+    sizes = {}
+    for rounding in ("down", "up"):
+        layer = MoE2D(
+            expert_x=1,
+            expert_y=2,
+            hidden_size=5,
+            moe_gating="switch",
+            capacity_factor_eval=1.0,
+            min_expert_capacity=1,
+            capacity_rounding=rounding,
+        )
+        store = mtf.VariableStore(x.mesh, seed=1)
+        with store.eager():
+            y = layer.call(make_context(1, x.shape.dims[1], x.shape.dims[2], x.mesh), x).numpy()
+        sizes[rounding] = int((np.abs(y[0]).max(-1) > 0).sum())
+    # Equal tokens go to one of two experts, which has a slot for half of five.
+    assert sizes == {"down": 2, "up": 3}
