@@ -71,7 +71,7 @@ def test_options_that_would_be_written_over_or_make_no_slots_are_refused():
 
 
 def test_slots_of_the_second_level_are_rounded_as_those_of_the_first(make_context):
-    """8 tokens, and a second level whose slots the experts' sizes show."""
+    """Equal tokens go to one of two experts, which has slots for half of five."""
     x = mtf.import_tf_tensor(
         mtf.Mesh(), np.ones([1, 5, 4], np.float32), "batch:1 length:5 d_model:4"
     )
@@ -90,5 +90,4 @@ def test_slots_of_the_second_level_are_rounded_as_those_of_the_first(make_contex
         with store.eager():
             y = layer.call(make_context(1, x.shape.dims[1], x.shape.dims[2], x.mesh), x).numpy()
         sizes[rounding] = int((np.abs(y[0]).max(-1) > 0).sum())
-    # Equal tokens go to one of two experts, which has a slot for half of five.
     assert sizes == {"down": 2, "up": 3}
