@@ -291,7 +291,8 @@ def _abstract_pass(
             shape = Shape([batch, Dimension("length", length)])
             mesh.check(shape, name)
             features[name] = Tensor(mesh, shape, tf.zeros(shape.to_integer_list, tf.int32))
-        network.call(features, "train", dtype)
+        step = Tensor(mesh, Shape(), tf.zeros([], tf.int32))
+        network.call(features, "train", dtype, step=step)
     raise_faults(mesh.engine.faults, mesh.rules, mesh.axes)
     names = {d for v in store.variables.values() for d in v.shape.dimension_names}
     return names | {"batch", "length", "memory_length", "heads", "d_kv"}

@@ -91,7 +91,7 @@ class Model:
 
         Args:
             features: see the class.
-            mode: "train" (dropout, z-loss) or "eval".
+            mode: "train" (dropout, z-loss; the first step's) or "eval".
 
         Returns:
             `logits` [batch, length, padded vocab], `loss`, `losses` and `reports`. Where the
@@ -232,7 +232,7 @@ class Model:
             stream: what dropout draws from.
             table: the values of the variables, from `read`.
             num_microbatches: of how many micro-batches this is one.
-            step: int32 scalar, how many steps training has made; None outside training.
+            step: int32 scalar, how many steps training has made; None for none.
             trained: by which variables to derive; None for all that can be trained.
         """
         if trained is None:
@@ -241,6 +241,7 @@ class Model:
         with self.using(table, stream), tf.GradientTape() as tape:
             tape.watch([table[v.name] for v in trained])
             read = self._for_members(tensors, mode)
+            step = self._first_step(mode) if step is None else step
             output = self.network.call(read, mode, self.variable_dtype, num_microbatches, step)
             with tape.stop_recording():
                 values = [Tensor(self.mesh, v.shape, table[v.name]) for v in trained]
@@ -310,8 +311,12 @@ class Model:
     def _call(self, tensors: Tensors, mode: str) -> dict[str, Any]:
         with self.using(self._store.read(), RandomStream((self.seed, 0))):
             read = self._for_members(tensors, mode)
-            output = self.network.call(read, mode, self.variable_dtype)
+            step = self._first_step(mode)
+            output = self.network.call(read, mode, self.variable_dtype, step=step)
         return dict(vars(output))
+
+    def _first_step(self, mode: str) -> Tensor | None:
+        return mtf.constant(self.mesh, 0, dtype=tf.int32) if mode == "train" else None
 
 
 def _unpacked(features: Mapping[str, Any]) -> Mapping[str, Any]:

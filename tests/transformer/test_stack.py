@@ -195,6 +195,27 @@ def test_annealed_dropout(context, step, rate):
     assert sublayers.sublayer_annealed_dropout(wide, None, context, **options) is wide
 
 
+def test_annealed_dropout_in_a_model(build):
+    around = "[@sublayer_rms_norm, @sublayer_call_layer, @sublayer_annealed_dropout]"
+    model = build(
+        "lm_tiny",
+        "num_layers = 1",
+        f"LayerStack.sublayers_per_layer = {around}",
+        "sublayer_annealed_dropout.init_dropout_rate = 0.5",
+        "sublayer_annealed_dropout.start_step = 0",
+        "sublayer_annealed_dropout.end_step = 1",
+        "Unitransformer.z_loss = 0.0",
+    )
+    batch = {"targets": np.array([[5, 7, 9, 4, 1], [11, 2, 3, 8, 1]], np.int32)}
+    without = float(model(batch).loss)
+    assert float(model(batch, "train").loss) != pytest.approx(without, rel=1e-4)
+    assert set(model.gradients(batch)) == set(model.variables)
+    trainer = mtf.Trainer(model, learning_rate=0.0)
+    first, second = (trainer.step(batch)["loss"] for _ in range(2))
+    assert first != pytest.approx(without, rel=1e-4)
+    assert second == pytest.approx(without, rel=1e-6)  # the rate is 0 by then
+
+
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_reversible_layers(context, x, mode):
     layers = [Times(2.0), Times(3.0), Times(5.0)]

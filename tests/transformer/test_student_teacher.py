@@ -58,7 +58,8 @@ def test_soft_cross_entropy_is_its_formula_on_every_layout():
 
 def test_the_loss_is_that_of_both(build, trained, batch):
     path = f"StudentTeacher.teacher_checkpoint = {str(trained)!r}"
-    model = build("t5_tiny", *SMALL, *SOFT, TYPE, path, seed=1)
+    at_once = "StudentTeacher.distill_start_step = -1"
+    model = build("t5_tiny", *SMALL, *SOFT, TYPE, path, at_once, seed=1)
     out = model(batch, "train")
     taught = mtf.load_model(trained)(batch).logits.numpy().astype(np.float64)
     logits, targets = out.logits.numpy().astype(np.float64), batch["targets"]
@@ -74,6 +75,7 @@ def test_the_loss_is_that_of_both(build, trained, batch):
 def test_the_teacher_stays_and_the_student_waits_for_its_step(build, trained, batch):
     path = f"StudentTeacher.teacher_checkpoint = {str(trained)!r}"
     late = build("t5_tiny", *SMALL, *SOFT, TYPE, path, "StudentTeacher.distill_start_step = 1")
+    assert float(late(batch, "train").losses["distillation"]) == 0.0  # as in the first step
     trainer = mtf.Trainer(late, learning_rate=0.01)
     found = [trainer.step(batch) for _ in range(3)]
     # As in the original the step after this many is still without.
