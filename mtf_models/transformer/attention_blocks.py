@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,8 @@ def in_blocks(
         options: for `see`. The same weights are dropped in all blocks where they are dropped for
             all queries.
     """
+    # The context may have changed when a block is computed again: a funnel shortens it.
+    context = dataclasses.replace(context)
     q, k, v = qkv
     length, inputs = context.length_dim, [k, v]
     alike = options["dropout_broadcast_dims"]

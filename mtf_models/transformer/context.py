@@ -48,8 +48,7 @@ class Context:
         step: int32 scalar, how many steps training has made, or None outside training.
         inputs: [batch, length] int32, the ids that the stack reads.
         encoder_inputs: [batch, memory_length] int32, the ids that the encoder read, or None.
-        layer_outputs: what the stack had at its beginning, after each layer but the last, and at
-            its end.
+        layer_outputs: what each layer of the stack was given, in order, and what the stack gave.
         encoder_layer_outputs: [batch, memory_length, d_model] each, the encoder's, or none.
         vocab_size: how many ids there are, padding of the table not counted.
         whole: where this is of some of the queries (`rows`), the context of all.
@@ -57,8 +56,6 @@ class Context:
         layer: the running layer of a stack.
         layer_index: its place in the stack.
         layer_input: what the running layer of a stack was given, for the residual.
-        repetition: which use of a layer this is, if a stack uses it several times: each has caches
-            of its own.
         shared_scopes: where a variable that several layers share was first made, by what it is.
     """
 
@@ -91,9 +88,9 @@ class Context:
     layer: Any = None
     layer_index: int = 0
     layer_input: Tensor | None = None
-    repetition: str = ""
     shared_scopes: dict[object, str] = field(default_factory=dict)
     _once: dict[object, Tensor] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
 
     whole: Context | None = None
     begin: int = 0
@@ -226,7 +223,7 @@ class Context:
         self.length_dim = Dimension(length.name, length.size // size)
         self.memory_length_dim = Dimension(self.memory_length_dim.name, length.size // size)
         self.position = mtf.mtf_range(self.mesh, self.length_dim)
-        self._once.clear()
+        self._once = {}  # Those of copies are of the length they had.
 
     def isolated(
         self, encoder_output: Tensor | None, encoder_layer_outputs: Sequence[Tensor] = ()
@@ -264,19 +261,21 @@ class Context:
         """What self-attention sees of a projected input: all of it, or a cache with `x` written in.
 
         Args:
-            name: which projection, unique in the running layer.
+            name: which projection, asked for once in a use of a layer.
             x: [batch, length, ...].
 
         Returns:
             [batch, memory_length, ...].
         """
-        key = self.repetition + scopes.full_name(name)
         if not self.incremental:
             memory = mtf.rename_dimension(x, self.length_dim.name, self.memory_length_dim.name)
             if self.prefilling:
                 more = self.cache_length - self.memory_length_dim.size
-                self.caches[key] = mtf.pad(memory, [0, more], self.memory_length_dim.name)
+                self.caches[self._key(name)] = mtf.pad(
+                    memory, [0, more], self.memory_length_dim.name
+                )
             return memory
+        key = self._key(name)
         shape = Shape([self.memory_length_dim if d == self.length_dim else d for d in x.shape])
         old = self.caches.get(key)
         if old is None:
@@ -291,7 +290,7 @@ class Context:
         """The values of the last positions up to this one, when decoding; zeros before the first.
 
         Args:
-            name: of the values, unique in the running layer.
+            name: of the values, asked for once in a use of a layer.
             x: [batch, length, ...] of the one position.
             count: how many.
 
@@ -299,7 +298,7 @@ class Context:
             [batch, window, ...].
         """
         window = Dimension("window", count)
-        key = scopes.full_name(name)
+        key = self._key(name)
         shape = Shape([window if d == self.length_dim else d for d in x.shape])
         old = self.caches.get(key)
         if old is None:
@@ -324,21 +323,31 @@ class Context:
         first = self.prompt_lengths - count
         shape = first.shape + window
         place = mtf.add(first, mtf.mtf_range(self.mesh, window), output_shape=shape)
-        self.caches[scopes.full_name(name)] = mtf.gather(x, place, self.length_dim)
+        self.caches[self._key(name)] = mtf.gather(x, place, self.length_dim)
 
     def encoder_memory(self, name: str, compute: Callable[[Tensor], Tensor]) -> Tensor:
         """A projection of the encoder's output; computed once for all steps of decoding.
 
         Args:
-            name: which projection, unique in the running layer.
+            name: which projection, asked for once in a use of a layer.
             compute: takes the encoder's output.
         """
         if not (self.incremental or self.prefilling):
             return compute(self.encoder_output)
-        key = scopes.full_name(name)
+        key = self._key(name)
         if key not in self.constants:
             self.constants[key] = compute(self.encoder_output)
         return self.constants[key]
+
+    def _key(self, name: str) -> str:
+        """What is kept under `name` by the running use of a layer.
+
+        Layers that share their weights share a scope too, and a stack may use a layer again: each
+        use is told from those before it in the same step.
+        """
+        key = _unused(scopes.full_name(name), self._asked)
+        self._asked.add(key)
+        return key
 
 
 def _unused(name: str, taken: Container[str]) -> str:

@@ -18,6 +18,9 @@ class TransformerLayer(abc.ABC):
     name: str = ""
     """Its scope in the stack, given when the stack is made."""
 
+    index: int = 0
+    """Its place in the stack, given when the stack is made."""
+
     reads_encoder_layers: bool = False
     """Whether it reads `Context.encoder_layer_outputs`."""
 

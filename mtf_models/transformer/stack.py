@@ -54,6 +54,8 @@ class LayerStack:
                 "set both for the legacy sublayers, or neither and use the lists of sublayers."
             )
         self.layers = list(layers)
+        for index, layer in enumerate(self.layers):
+            layer.index = index
         self.dropout_rate = dropout_rate
         self.recompute_grads = recompute_grads
         if norm_epsilon is not None:
@@ -83,14 +85,14 @@ class LayerStack:
 
     def transform(self, context: Context, x: Tensor) -> Tensor:
         """What the stack does between its initial and final sublayers: the layers in order."""
-        for index, layer in enumerate(self.layers):
-            context.layer_index = index
-            context.layer_outputs.append(x)
+        for layer in self.layers:
             x = self.call_layer(layer, context, x)
         return x
 
     def call_layer(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
         """One layer in its scope, with the sublayers around it."""
+        context.layer_index = layer.index
+        context.layer_outputs.append(x)
         recomputes = self.recompute_grads and context.is_training
         return (self._recomputed if recomputes else self._kept)(layer, context, x)
 

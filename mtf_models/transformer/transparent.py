@@ -69,7 +69,7 @@ class TransparentEncDecAttention(EncDecAttention):
         """[batch, memory_length, d_model]."""
         outputs = context.encoder_layer_outputs[:: self.layers_per_encoder_module]
         module = context.layer_index // self.layers_per_decoder_module
-        self._check(len(context.encoder_layer_outputs) - 1, context.layer_index)
+        self._check(context)
         w = mtf.get_variable(
             context.mesh,
             "w",
@@ -83,16 +83,19 @@ class TransparentEncDecAttention(EncDecAttention):
         shares = mtf.unstack(mtf.cast(column, w.dtype), self.encoder_modules)
         return mtf.add_n([share * output for share, output in zip(shares, outputs, strict=True)])
 
-    def _check(self, encoder_layers: int, layer_index: int) -> None:
+    def _check(self, context: Context) -> None:
+        encoder_layers = len(context.encoder_layer_outputs) - 1
         expected = (self.encoder_modules.size - 1) * self.layers_per_encoder_module
         last = self.decoder_modules.size * self.layers_per_decoder_module
         faults = []
+        if len({output.shape for output in context.encoder_layer_outputs}) > 1:
+            faults.append("the encoder's layers differ in length and cannot be mixed")
         if encoder_layers != expected:
             faults.append(
                 f"{self.encoder_modules.size - 1} modules of {self.layers_per_encoder_module} "
                 f"layers are {expected} layers of an encoder, which has {encoder_layers}"
             )
-        if layer_index >= last:
+        if context.layer_index >= last:
             faults.append(
                 f"{self.decoder_modules.size} modules of {self.layers_per_decoder_module} layers "
                 f"are {last} layers of a decoder, which has more"
@@ -100,5 +103,5 @@ class TransparentEncDecAttention(EncDecAttention):
         if faults:
             raise ConfigError(
                 f"TransparentEncDecAttention: {'; '.join(faults)}. Set its numbers of modules and "
-                "layers to those of the stacks."
+                "layers to those of the stacks, and take EncDecAttention if the encoder pools."
             )

@@ -69,7 +69,15 @@ def test_blocks_that_do_not_fit(options, message):
         funnel([], **options)
 
 
-def test_recomputation_sees_the_length_that_a_layer_had(build):
+@pytest.mark.parametrize(
+    "recomputed",
+    [
+        ["LayerStack.recompute_grads = True"],
+        ["rows_at_once.longest_whole = 2", "rows_at_once.block_length = 2"],
+    ],
+    ids=["layers", "blocks of queries"],
+)
+def test_recomputation_sees_the_length_that_a_layer_had(build, recomputed):
     stack = "mesh_tensorflow.transformer.funnel_transformer.FunnelTransformerLayerStack"
     params = [
         f"encoder/make_layer_stack.layer_stack_cls = @{stack}",
@@ -83,6 +91,6 @@ def test_recomputation_sees_the_length_that_a_layer_had(build):
         "targets": np.array([[8, 6, 1, 0], [9, 2, 4, 1]], np.int32),
     }
     kept = build("t5_tiny", *params, seed=2).gradients(features)
-    again = build("t5_tiny", *params, "LayerStack.recompute_grads = True", seed=2)
+    again = build("t5_tiny", *params, *recomputed, seed=2)
     for name, gradient in again.gradients(features).items():
         np.testing.assert_allclose(gradient, kept[name], rtol=1e-4, atol=1e-6, err_msg=name)

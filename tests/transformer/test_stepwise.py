@@ -25,6 +25,24 @@ NEIGHBOURS = {
     ],
 }
 """Layers of a language model that remember the last positions."""
+CONVOLUTION = NEIGHBOURS["convolution"][1:]
+NAMED = "transformer.make_layer_stack.layers = [('att', {}), ('ff', @DenseReluDense)]"
+THRICE = ["transformer.make_layer_stack.block_scope = False", "num_layers = 3"]
+SHARED = {
+    "attention in every block": [NAMED.format("@SelfAttention"), *THRICE],
+    "neighbours in every block": [
+        NAMED.format("@LocalSelfAttention"),
+        "LocalSelfAttention.radius = 3",
+        *THRICE,
+    ],
+    "side by side": [
+        LAYERS.format("@ParallelLayer"),
+        "ParallelLayer.layer_classes = [@Conv1DLayer, @Conv1DLayer]",
+        "ParallelLayer.use_scope = False",
+        *CONVOLUTION,
+    ],
+}
+"""Layers of a language model that share their weights."""
 INPUTS = np.array([[5, 7, 9, 1, 0, 0], [11, 2, 1, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)
 PROMPTS = np.array([[5, 7, 9, 0], [11, 0, 0, 0], [0, 0, 0, 0]], np.int32)
 LAYOUT = "batch:batch,heads:model,d_ff:model,vocab:model"
@@ -61,10 +79,10 @@ def test_an_encoder_decoder(build, variant):
 
 
 @pytest.mark.parametrize(
-    "variant", [*(v for v in VARIANTS if v != "separate embeddings"), *NEIGHBOURS]
+    "variant", [*(v for v in VARIANTS if v != "separate embeddings"), *NEIGHBOURS, *SHARED]
 )
 def test_a_language_model(build, variant):
-    model = build("lm_tiny", *{**VARIANTS, **NEIGHBOURS}[variant], seed=2)
+    model = build("lm_tiny", *{**VARIANTS, **NEIGHBOURS, **SHARED}[variant], seed=2)
     ids = model.decode({"inputs": PROMPTS}, max_decode_length=5).ids.numpy()
     assert ids.shape == (3, 9)
     prompted = PROMPTS > 0

@@ -40,8 +40,10 @@ def test_all_weight_on_the_last_layer_is_ordinary_attention(build):
     np.testing.assert_allclose(transparent(FEATURES).logits, right, rtol=1e-5, atol=1e-5)
 
 
-def test_each_module_of_the_decoder_has_its_column(build):
-    model = build("t5_tiny", *PARAMS, seed=2)
+@pytest.mark.parametrize("stack", ["LayerStack", "ReversibleLayerStack"])
+def test_each_module_of_the_decoder_has_its_column(build, stack):
+    stack = f"decoder/make_layer_stack.layer_stack_cls = @transformer.{stack}"
+    model = build("t5_tiny", *PARAMS, stack, seed=2)
     found = model.gradients(FEATURES)
     used = [np.abs(found[name].numpy()).max(axis=0) > 0 for name in sorted(columns(model))]
     np.testing.assert_array_equal(used, [[True, False], [False, True]])
@@ -62,6 +64,18 @@ def test_decoding(build, beam_size):
     np.testing.assert_allclose(result.scores, rescored, rtol=1e-5)
 
 
+def test_shared_weights_mix_the_column_of_each_module(build):
+    layers = "('self', @SelfAttention), ('enc', @TransparentEncDecAttention), @DenseReluDense"
+    shared = f"decoder/make_layer_stack.layers = [{layers}]"
+    apart = "decoder/make_layer_stack.block_scope = False"
+    model = build("t5_tiny", *PARAMS, shared, apart, seed=2)
+    (w,) = columns(model).values()
+    w.assign([[50.0, 0.0], [0.0, 50.0], [0.0, 0.0]])
+    result = model.decode({"inputs": INPUTS}, max_decode_length=5)
+    rescored = model.score({"inputs": INPUTS, "targets": result.ids.numpy()})
+    np.testing.assert_allclose(result.scores, rescored, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "param, message",
     [
@@ -72,3 +86,15 @@ def test_decoding(build, beam_size):
 def test_other_stacks_than_it_says(build, param, message):
     with pytest.raises(ConfigError, match=message):
         build("t5_tiny", *PARAMS, f"TransparentEncDecAttention.{param}")(FEATURES)
+
+
+def test_an_encoder_that_pools_between_its_layers(build):
+    stack = "mesh_tensorflow.transformer.funnel_transformer.FunnelTransformerLayerStack"
+    funnel = [
+        f"encoder/make_layer_stack.layer_stack_cls = @{stack}",
+        "FunnelTransformerLayerStack.n_blocks = 2",
+        "FunnelTransformerLayerStack.block_param_size = [1, 1]",
+        "FunnelTransformerLayerStack.block_repeat_size = [1, 1]",
+    ]
+    with pytest.raises(ConfigError, match="differ in length"):
+        build("t5_tiny", *PARAMS, *funnel)

@@ -73,6 +73,23 @@ def test_it_decodes_step_by_step_as_it_reads_whole_sequences(build, variant):
     np.testing.assert_allclose(result.scores, rescored, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "layer",
+    [
+        '(@LocalSelfAttention, {"radius": 3})',
+        '(@Conv1DLayer, {"filter_size": 3, "output_size": 32})',
+    ],
+)
+def test_each_step_remembers_positions_of_its_own(build, layer):
+    layers = f"transformer.make_layer_stack.layers = [{layer}, @DenseReluDense]"
+    model = build("lm_tiny", *bindings(num_rec_steps=3), layers, seed=2)
+    prompts = INPUTS[:, :3]
+    result = model.decode({"inputs": prompts}, max_decode_length=5)
+    given = {"targets": np.pad(prompts, [[0, 0], [0, 5]])}
+    right = model.score({"targets": result.ids}) - model.score(given)
+    np.testing.assert_allclose(result.scores, right, rtol=1e-3)
+
+
 @pytest.mark.parametrize("variant", mostly_slow("act"))
 def test_layouts_and_recomputation_change_nothing(build, variant):
     params = bindings(**VARIANTS[variant])

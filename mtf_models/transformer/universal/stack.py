@@ -152,14 +152,14 @@ class UTLayerStack(LayerStack):
 
             def transform(state: Tensor, step: int) -> tuple[Tensor, Tensor]:
                 seen = self._with_signals(context, state, step)
-                return seen, self._step(context, seen, step)
+                return seen, self._step(context, seen)
 
             return adaptive_computation(
                 context, x, transform, self.act_max_steps + 1, self.act_epsilon, self.act_type
             )
         state = x
         for step in range(self.num_rec_steps):
-            new = self._step(context, self._with_signals(context, state, step), step)
+            new = self._step(context, self._with_signals(context, state, step))
             if self.recurrence_type == "highway":
                 named = {"i": x, "s": state, "t": new}
                 inputs = [named[letter] for letter in self.gates_inputs]
@@ -169,15 +169,10 @@ class UTLayerStack(LayerStack):
             state = new
         return state
 
-    def _step(self, context: Context, x: Tensor, step: int) -> Tensor:
-        """One step; every step has caches of its own."""
-        context.repetition = f"step_{step:03d}/"
+    def _step(self, context: Context, x: Tensor) -> Tensor:
         if self.num_inrecurrence_layers == 1:
-            x = self._layers_once(context, x)
-        else:
-            x = self._repeated(context, x, "rec_layer", self.num_inrecurrence_layers)
-        context.repetition = ""
-        return x
+            return self._layers_once(context, x)
+        return self._repeated(context, x, "rec_layer", self.num_inrecurrence_layers)
 
     def _repeated(self, context: Context, x: Tensor, scope: str, times: int) -> Tensor:
         for index in range(times):
