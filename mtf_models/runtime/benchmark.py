@@ -24,6 +24,7 @@ from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import BenchOptions
 from mtf_models.runtime.settings import batch_size_on
 from mtf_models.runtime.trainer import Trainer
+from mtf_models.runtime.whole_file import check_output
 
 _DEFAULT_FILES = ("models/t5.1.1.small.gin",)
 _DEFAULT_PARAMS = (
@@ -43,6 +44,8 @@ def run(options: BenchOptions) -> None:
     Raises:
         MtfError: if the model cannot be built, or an option does nothing.
     """
+    if options.json:
+        check_output(options.json, "--json")
     if options.benchmark == "moe":
         benchmark_experts.run(options)
         return

@@ -107,9 +107,22 @@ def _config(readers: Sequence[Reader], members: int | None) -> str | None:
             _report_differences(files[0], file)
     if members is None:
         return text
+    if members:
+        _check_single(text, files[0])
     scopes = {b.scope for b in _bindings(text, files[0]) if _is_ensemble(b)} | {""}
     names = [f"{scope}/Unitransformer" if scope else "Unitransformer" for scope in sorted(scopes)]
     return text.rstrip("\n") + "".join(f"\n{n}.ensemble = {members or None}" for n in names) + "\n"
+
+
+def _check_single(text: str, file: Path) -> None:
+    """Refuses to make members of what has members: a model has one dimension of them."""
+    bound = {b.scope: b.value for b in _bindings(text, file) if _is_ensemble(b)}
+    there = max((n for n in bound.values() if isinstance(n, int)), default=0)
+    if there:
+        raise ConfigError(
+            f"{file.parent} is an ensemble of {there} already, and its members cannot be ensembles:"
+            " take one of them, by --extract_first, or what they were made of."
+        )
 
 
 def _report_differences(ours: Path, theirs: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import NO_SEQUENCE, DecodeResult
 from mtf_models.errors import failing_run
 from mtf_models.runtime.decoding import DecodeRequest, settings_of
@@ -24,6 +26,8 @@ from mtf_models.transformer.unitransformer import Unitransformer
 
 if TYPE_CHECKING:
     from mtf_models.data.records import Record
+
+_log = logging.getLogger("mtf_models")
 
 _ASKED = ("beam_size", "alpha", "temperature", "top_k", "top_p", "num_return", "seed")
 
@@ -46,13 +50,25 @@ def run(options: InferOptions) -> None:
     with model.config.active():
         task, records = read_records(model, options, ("inputs",))
         asked = _asked(model, options)
-        settings_of(model, DecodeRequest.of(**asked))
+        _say_idle(options, settings_of(model, DecodeRequest.of(**asked)).options)
         output = PartialOutput(options.output, _request(options, step, records))
         with failing_run():
             _decode_all(model, task, records, asked, output)
             output.finish()
     print(f"Wrote {len(records)} predictions of step {step} to {options.output}.")
     print(f"Compiled {model.compilations} graphs.")
+
+
+def _say_idle(options: InferOptions, decoding: DecodeOptions) -> None:
+    """Names the options that change nothing in the way of decoding that is taken."""
+    if options.alpha is not None and decoding.beam_size == 1:
+        _log.warning(
+            "--alpha=%s is of a beam search: without --beam_size it does nothing.", options.alpha
+        )
+    if options.seed is not None and not decoding.draws:
+        _log.warning(
+            "--seed=%s is of drawing: without --temperature it does nothing.", options.seed
+        )
 
 
 def _request(options: InferOptions, step: int, records: Sequence[Record]) -> str:

@@ -25,6 +25,8 @@ def run(options: InspectOptions) -> None:
     if options.path is None:
         if not options.gin_file:
             raise ConfigError("Give a run folder, the prefix of a checkpoint, or --gin_file.")
+        if options.step is not None:
+            raise ConfigError("--step is of a folder with checkpoints, and a config has none.")
         print(config_text(options), end="")
     elif options != InspectOptions(path=options.path, step=options.step):
         raise ConfigError(

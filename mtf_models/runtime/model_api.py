@@ -11,6 +11,9 @@ from mtf_models.runtime.modes.run import say_without_meaning, use_data_folders
 from mtf_models.runtime.mtf_model import MtfModel
 from mtf_models.runtime.options import RunOptions
 
+_DEFAULT_TASK = "wmt_t2t_ende_v003"
+"""The original's, where `--mixture_or_task` is not given."""
+
 
 def run(options: RunOptions) -> None:
     """Does what `--mode` and the flags after it say.
@@ -27,10 +30,12 @@ def run(options: RunOptions) -> None:
 
 def _modes(options: RunOptions) -> dict[str, Callable[[], object]]:
     steps = _steps(options)
-    name = options.mixture_or_task
+    name = options.mixture_or_task or _DEFAULT_TASK
+    # Lines of a file are read by the task that the config names, unless the flags name one.
+    named = options.mixture_or_task or options.mode not in ("predict", "score")
+    vocabulary = [f"get_vocabulary.mixture_or_task_name = {name!r}"] if named else []
 
     def model() -> MtfModel:
-        vocabulary = f"get_vocabulary.mixture_or_task_name = {name!r}"
         return MtfModel(
             options.model_dir,
             batch_size=options.batch_size,
@@ -38,7 +43,7 @@ def _modes(options: RunOptions) -> dict[str, Callable[[], object]]:
                 "inputs": options.input_sequence_length,
                 "targets": options.target_sequence_length,
             },
-            extra_gin_bindings=[*options.gin_param, vocabulary],
+            extra_gin_bindings=[*options.gin_param, *vocabulary],
             gin_files=options.gin_file,
             gin_location_prefix=options.gin_location_prefix,
             module_import=options.module_import,
@@ -77,7 +82,7 @@ def _score(model: MtfModel, options: RunOptions, steps: CheckpointSteps) -> None
         )
     else:
         model.score(
-            mixture_or_task_name=options.mixture_or_task,
+            mixture_or_task_name=options.mixture_or_task or _DEFAULT_TASK,
             mixture_or_task_split=options.eval_split,
             scores_file=output,
             checkpoint_steps=steps,

@@ -249,7 +249,8 @@ class RunOptions:
         input_sequence_length: length of inputs, likewise.
         target_sequence_length: length of targets, likewise.
         train_steps: the step at which training ends; with "finetune" how many steps.
-        mixture_or_task: the task or mixture.
+        mixture_or_task: the task or mixture; None for the original's default, and to read lines
+            of a file by that of the config.
         pretrained_model_dir: what "finetune" begins with.
         checkpoint_mode: "latest", "all" or "specific".
         checkpoint_steps: which ones, if specific.
@@ -280,7 +281,7 @@ class RunOptions:
     input_sequence_length: int = 512
     target_sequence_length: int = 512
     train_steps: int = 1000
-    mixture_or_task: str = "wmt_t2t_ende_v003"
+    mixture_or_task: str | None = None
     pretrained_model_dir: str = ""
     checkpoint_mode: str = "latest"
     checkpoint_steps: tuple[int, ...] = ()

@@ -58,18 +58,28 @@ def write_text(
         beside.write_text(text, encoding="utf-8")
 
 
-def check_output(output: str | Path) -> None:
-    """Refuses an --output that no file can be written to.
+def check_output(output: str | Path, flag: str = "--output") -> None:
+    """Refuses a path that no new file can be written to.
+
+    Args:
+        output: the path.
+        flag: what it was given by.
 
     Raises:
-        DataError: if it is a folder, in none, or in one that takes no file.
+        DataError: if it is a folder or a file that is there, in no folder, or in one that takes no
+            file.
     """
     output = Path(output)
     if output.is_dir():
-        raise DataError(f"--output={output} is a folder: give the path of a file in it.")
+        raise DataError(f"{flag}={output} is a folder: give the path of a file in it.")
+    if output.exists():
+        raise DataError(
+            f"{flag}={output} is there already, and stays as it is: delete it, or give another "
+            "path."
+        )
     if not output.absolute().parent.is_dir():
-        raise DataError(f"There is no folder for --output={output}: make it, or give another path.")
-    check_takes_files(output.parent, cure="Give another --output.")
+        raise DataError(f"There is no folder for {flag}={output}: make it, or give another path.")
+    check_takes_files(output.parent, cure=f"Give another {flag}.")
 
 
 def check_takes_files(folder: Path, cure: str = "Give another path.") -> None:

@@ -75,6 +75,12 @@ def test_there_and_back_through_an_ensemble(tmp_path, fixtures_dir):
     config = (tmp_path / "both" / "operative_config.gin").read_text()
     assert _ensembles(config) == {"": "2", "encoder/": "2", "decoder/": "2"}
 
+    again = tmp_path / "again"
+    for words in (("--autoensemble=2",), (tmp_path / "both", "--ensemble")):
+        outcome = mtf("convert", tmp_path / "both", *words, f"--output={again}")
+        assert (outcome.status, again.exists()) == (2, False)
+        assert "is an ensemble of 2 already" in outcome.err
+
     mtf("convert", tmp_path / "both", "--extract_first", f"--output={tmp_path / 'one'}")
     np.testing.assert_array_equal(read(tmp_path / "one")[Q], right[0])
     config = (tmp_path / "one" / "operative_config.gin").read_text()

@@ -16,6 +16,7 @@ def infer(trained, tmp_path):
     def infer(content, *words, name="in.txt"):
         given, made = tmp_path / name, tmp_path / "out.jsonl"
         given.write_text(content)
+        made.unlink(missing_ok=True)
         files = (f"--input={given}", f"--output={made}", f"--step={STEP}")
         outcome = mtf("infer", f"--model_dir={trained[0]}", *files, *words)
         rows = [json.loads(x) for x in made.read_text("utf-8").split("\n")[:-1]]
@@ -120,6 +121,25 @@ def test_an_interrupted_run_goes_on(trained, tmp_path, monkeypatch):
     rows = [json.loads(line) for line in made.read_text().splitlines()]
     assert [row["input"] for row in rows] == ["n1", "n2", "n3"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.txt", "out.jsonl"]
+
+
+@pytest.mark.parametrize("command", ["infer", "score"])
+def test_nothing_is_written_over(trained, tmp_path, command):
+    given = tmp_path / "pairs.tsv"
+    given.write_text("n1\t1\n")
+    outcome = mtf(command, f"--model_dir={trained[0]}", f"--input={given}", f"--output={given}")
+    assert outcome.status == 2
+    assert f"--output={given} is there already, and stays as it is" in outcome.err
+    assert given.read_text() == "n1\t1\n"
+    assert list(tmp_path.iterdir()) == [given]
+
+
+def test_options_without_effect_are_named(infer):
+    outcome, _ = infer("n1\n", "--alpha=0.5", "--seed=1")
+    assert "mtf: warning: --alpha=0.5 is of a beam search" in outcome.err
+    assert "mtf: warning: --seed=1 is of drawing" in outcome.err
+    outcome, _ = infer("n1\n", "--alpha=0.5", "--beam_size=2")
+    assert "--alpha" not in outcome.err
 
 
 def test_score(trained, tmp_path):

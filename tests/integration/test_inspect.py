@@ -39,6 +39,12 @@ def test_one_of_several_checkpoints(trained):
     assert "is one checkpoint, and step 20 is asked for" in outcome.err
 
 
+def test_a_config_has_no_steps():
+    outcome = mtf("inspect", "--gin_file=examples/g2p_tiny.gin", "--step=3")
+    assert outcome.status == 2
+    assert "--step is of a folder with checkpoints" in outcome.err
+
+
 def test_a_file_of_pickled_objects(tmp_path):
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     for path in (tmp_path, tmp_path / "pytorch_model.bin"):

@@ -274,12 +274,13 @@ def test_the_model_api(folder, tmp_path, recorded):
     assert json.loads(read(folder / "checkpoint")[0].partition(": ")[2]) == "model.ckpt-3"
 
 
-def test_predictions_of_the_model_api(folder, tmp_path):
+@pytest.mark.parametrize("task", [["--mixture_or_task=hundred"], []])
+def test_predictions_of_the_model_api(folder, tmp_path, task):
     outcome = old(
         folder,
         "--use_model_api",
         "--mode=predict",
-        "--mixture_or_task=hundred",
+        *task,
         "--input_sequence_length=12",
         "--target_sequence_length=10",
         f"--input_file={folder / 'inputs.txt'}",

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import mtf_models as mtf
-from mtf_models.errors import ConfigError
+from mtf_models.errors import ConfigError, DataError
 from mtf_models.runtime import benchmark, benchmark_experts
 from mtf_models.runtime.options import BenchOptions
 
@@ -37,6 +37,14 @@ def test_figures_are_written(small, monkeypatch, tmp_path, capsys):
     for run in found["runs"]:
         assert run["capacity"] == 20 and run["bare_ms"] > 0 and run["layer_ratio"] > 0
     assert "2 experts" in capsys.readouterr().out
+
+
+def test_figures_are_not_written_over(tmp_path):
+    file = tmp_path / "moe.json"
+    file.write_text("mine")
+    with pytest.raises(DataError, match="--json=.* is there already"):
+        benchmark.run(BenchOptions(benchmark="moe", steps=2, json=str(file)))
+    assert file.read_text() == "mine"
 
 
 def test_options_that_do_nothing_are_refused():

@@ -42,6 +42,7 @@ def test_rows_are_taken_again_wherever_the_file_was_torn(made):
         again.finish()
         assert lines(made) == list(ROWS.values())
         assert list(made.parent.iterdir()) == [made]
+        made.unlink()
 
 
 def test_rows_of_another_request_stay(made):

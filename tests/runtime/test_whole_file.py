@@ -27,6 +27,8 @@ def test_outputs_are_refused_before_any_work(tmp_path):
     (file := tmp_path / "file").touch()
     with pytest.raises(DataError, match="is a folder"):
         check_output(tmp_path)
+    with pytest.raises(DataError, match="--json=.* is there already, and stays"):
+        check_output(file, "--json")
     with pytest.raises(DataError, match="There is no folder"):
         check_output(tmp_path / "none" / "out.txt")
     with pytest.raises(DataError, match="/proc cannot be written.*Give another --output"):
