@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from mtf_models.mesh import Mesh, Shape, Tensor
+from mtf_models.mesh import Mesh, Tensor
 
 Tensors = dict[str, Tensor]
 
@@ -40,21 +40,24 @@ class CompiledFunction:
 
     def __call__(self, inputs: Tensors) -> Any:
         """Runs the function, compiling it first if these shapes are new."""
-        values = {name: x.value for name, x in inputs.items()}
         signature = tuple((name, x.shape, x.dtype) for name, x in sorted(inputs.items()))
         with self.mesh.calling():
+            values = {name: self.mesh.engine.argument(x.value) for name, x in inputs.items()}
             if signature not in self._graphs:
-                shapes = {name: x.shape for name, x in inputs.items()}
-                self._graphs[signature] = self._compile(shapes, values)
+                self._graphs[signature] = self._compile(inputs, values)
             graph = self._graphs[signature]
             found = graph.run(values)
         return tf.nest.map_structure(lambda s, v: Tensor(self.mesh, s, v), graph.shapes, found)
 
-    def _compile(self, shapes: dict[str, Shape], values: dict[str, tf.Tensor]) -> _Graph:
+    def _compile(self, inputs: Tensors, values: dict[str, tf.Tensor]) -> _Graph:
+        types = {name: (x.shape, x.dtype) for name, x in inputs.items()}
         found: list[Any] = []
 
         def run(values: dict[str, tf.Tensor]) -> Any:
-            named = {name: Tensor(self.mesh, s, values[name]) for name, s in shapes.items()}
+            named = {
+                name: Tensor(self.mesh, shape, _of_dtype(values[name], dtype))
+                for name, (shape, dtype) in types.items()
+            }
             outputs = self._function(named)
             found.append(tf.nest.map_structure(lambda x: x.shape, outputs))
             return tf.nest.map_structure(lambda x: x.value, outputs)
@@ -62,3 +65,8 @@ class CompiledFunction:
         # A graph of its own for each signature, since to TensorFlow names are no part of it.
         graph = tf.function(run, autograph=False).get_concrete_function(values)
         return _Graph(graph, found[-1])
+
+
+def _of_dtype(value: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """What an engine made an argument of, as it was."""
+    return value if value.dtype == dtype else tf.bitcast(value, dtype)

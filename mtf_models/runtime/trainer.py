@@ -184,14 +184,12 @@ class Trainer:
         ]
 
     def _scalars(self, rate: float) -> Tensors:
-        # In float64: small arguments in float32 or int32 count as constants on a mesh of several
-        # devices, where the step would be compiled once more when they change.
-        values = {"learning_rate": np.float64(rate), "step": np.float64(self.step_number)}
+        values = {"learning_rate": np.float32(rate), "step": np.int32(self.step_number)}
         return {n: mtf.import_tf_tensor(self.model.mesh, v, Shape()) for n, v in values.items()}
 
     def _compute_step(self, inputs: Tensors) -> Tensors:
         """One step on the mesh; assigns all variables at its end."""
-        rate, step = mtf.to_float(inputs["learning_rate"]), mtf.to_int32(inputs["step"])
+        rate, step = inputs["learning_rate"], inputs["step"]
         features = {n: x for n, x in inputs.items() if n not in ("learning_rate", "step")}
         weights, slots = self.model.read(), self._slots.read()
         grads, losses = self._accumulated(features, step, weights)

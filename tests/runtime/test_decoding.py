@@ -79,6 +79,20 @@ def test_a_row_is_decoded_alike_in_any_batch(model, options):
         np.testing.assert_allclose(alone.scores.numpy()[0], together.scores.numpy()[row], rtol=1e-5)
 
 
+@pytest.mark.slow
+def test_small_batches_are_decoded_again_and_again_on_a_mesh(build):
+    # Were ids constants of the graph to it, the mesh would make the loop anew, and fail.
+    mesh = mtf.Mesh("model:8", layout="heads:model,d_ff:model,vocab:model")
+    alone, spread = (build("t5_tiny", mesh=m, seed=0) for m in (None, mesh))
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        ids = rng.integers(2, 100, [2, 5])
+        right, found = (m.decode({"inputs": ids}, beam_size=3) for m in (alone, spread))
+        np.testing.assert_array_equal(found.ids, right.ids)
+        np.testing.assert_allclose(found.scores, right.scores, rtol=1e-5)
+    assert spread.compilations == 1
+
+
 def test_seeds(lm):
     def draw(**options):
         return lm.decode(

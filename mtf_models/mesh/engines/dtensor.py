@@ -18,6 +18,11 @@ from mtf_models.mesh.layout import Layout
 # Concurrent calls of compiled functions over a mesh bring the process down.
 _calls = threading.RLock()
 
+# DTensor takes small arguments of these dtypes (in TensorFlow 2.21, of less than 20 elements) for
+# constants of the function that is called, and expands it once more when they change.
+_FOLDED = {tf.float32: tf.uint32, tf.int32: tf.uint32, tf.int64: tf.uint64}
+_SMALL = 64
+
 
 @functools.cache
 def _device_mesh(axes: tuple[tuple[str, int], ...], devices: tuple[str, ...]) -> dtensor.Mesh:
@@ -65,6 +70,15 @@ class DTensorEngine:
     def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
         """Lays a value out; in a compiled function also stops layouts from spreading past it."""
         return dtensor.relayout(value, self._layout(layout))
+
+    def argument(self, value: tf.Tensor) -> tf.Tensor:
+        """A value for a compiled function to take, of the same bits, maybe of another dtype.
+
+        Were it taken for a constant, other values of it would compile the function again; and
+        that fails if there is a loop in it, whose functions have their names from the first time.
+        """
+        small = value.dtype in _FOLDED and value.shape.num_elements() <= _SMALL
+        return tf.bitcast(value, _FOLDED[value.dtype]) if small else value
 
     def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
         """Lays a value out anew where a split may go from one of its axes to another.

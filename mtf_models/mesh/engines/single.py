@@ -50,6 +50,10 @@ class SingleEngine:
         """Lays a value out; there is only one place here."""
         return value
 
+    def argument(self, value: tf.Tensor) -> tf.Tensor:
+        """A value for a compiled function to take."""
+        return value
+
     def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
         """Lays a value out anew; there is only one place here."""
         return value
