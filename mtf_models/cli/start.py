@@ -29,7 +29,7 @@ def start_tensorflow() -> None:
 def _native_stderr_held() -> Iterator[None]:
     """Keeps back what native code writes to standard error, and shows it if the block fails.
 
-    TensorFlow logs its first lines before it reads TF_CPP_MIN_LOG_LEVEL.
+    TensorFlow logs its first lines before it reads TF_CPP_MIN_LOG_LEVEL. Ctrl-C is no failure.
     """
     sys.stderr.flush()
     stderr = os.dup(2)
@@ -37,6 +37,8 @@ def _native_stderr_held() -> Iterator[None]:
         os.dup2(held.fileno(), 2)
         try:
             yield
+        except KeyboardInterrupt:
+            raise
         except BaseException:
             held.seek(0)
             os.write(stderr, held.read())

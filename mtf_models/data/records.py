@@ -15,6 +15,18 @@ from mtf_models.data.text_files import lines
 from mtf_models.errors import DataError
 
 _SHOWN = 5
+_OUTPUTS = (
+    "input",
+    "target",
+    "prediction",
+    "predictions",
+    "score",
+    "scores",
+    "log_probability",
+    "token_ids",
+    "token_log_probabilities",
+)
+"""What rows of an output are given, so that an example may not have it beside its texts."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +168,9 @@ def _of_json(line: str, needed: Sequence[str]) -> dict[str, Any]:
     for name in needed:
         if not isinstance(found.get(name), str):
             raise DataError(f"expected a text under {name!r}, found {found.get(name)!r}")
+    taken = [name for name in _OUTPUTS if name in found]
+    if taken:
+        raise DataError(f"the output has its own {', '.join(taken)}: give another name")
     return found
 
 

@@ -52,3 +52,12 @@ def test_errors_reach_standard_error_again_afterwards():
         "os.write(2, b'news'); print('error', file=sys.stderr)"
     )
     assert process.stderr == "newserror\n"
+
+
+def test_what_was_held_back_is_not_shown_at_an_interrupt():
+    process = run(
+        "with start._native_stderr_held():\n"
+        "    os.write(2, b'held back')\n"
+        "    raise KeyboardInterrupt"
+    )
+    assert "KeyboardInterrupt" in process.stderr and "held back" not in process.stderr

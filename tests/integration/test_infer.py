@@ -67,6 +67,16 @@ def test_what_else_a_file_says_is_kept(infer):
     assert rows[0]["input"] == "n1" and rows[0]["target"] == "1"
 
 
+def test_names_of_the_output_are_not_an_examples(trained, tmp_path):
+    given, made = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    given.write_text('{"inputs": "n1"}\n{"inputs": "n1", "score": 3, "input": "n2"}\n')
+    files = (f"--input={given}", f"--output={made}")
+    outcome = mtf("infer", f"--model_dir={trained[0]}", *files)
+    assert outcome.status == 2
+    assert "in.jsonl:2: the output has its own input, score: give another name" in outcome.err
+    assert not made.exists()
+
+
 def test_a_split_of_a_task(trained, tmp_path):
     made = tmp_path / "out.jsonl"
     words = ("--task=numbered", "--split=train", "--num_examples=3", f"--output={made}")
