@@ -79,8 +79,10 @@ def gather(
     inside = Tensor(weights.mesh, indices.shape, tf.equal(safe, places))
     at = Tensor(weights.mesh, indices.shape, safe)
     shape, found = _looked_up(weights, at, dim)
-    # Of equal rank: on a mesh the gradient of a selection by a scalar brings the process down.
-    found = tf.where(broadcast_value(inside, shape), found, tf.zeros([], found.dtype))
+    # Of equal shapes: on a mesh the gradient of a selection that is broadcast takes the sizes of
+    # a part for those of the whole, or by a scalar brings the process down.
+    taken = tf.broadcast_to(broadcast_value(inside, shape), shape.to_integer_list)
+    found = tf.where(taken, found, tf.zeros_like(found))
     natural = Shape([*indices.shape, *(d for d in rest if d not in indices.shape)])
     return transpose(make(weights.mesh, found, shape), output_shape or natural)
 

@@ -49,6 +49,15 @@ CASES = [
         weights=normal(B, D),
         x=integers(A, high=16),
     ),
+    case(
+        "gather",
+        lambda weights, right: mtf.einsum(
+            [mtf.gather(weights, mtf.mtf_range(weights.mesh, C), B), right], [A, C, ("f", 8)]
+        ),
+        lambda weights, right: np.einsum("acd,afd->acf", weights[:, :8], right),
+        weights=normal(A, B, D),
+        right=normal(A, ("f", 8), D),
+    ),
     case("argmax", lambda x: mtf.argmax(x, B), lambda x: np.argmax(x, 1), x=normal(A, B, D)),
     case(
         "top_1",
