@@ -5,7 +5,11 @@ from __future__ import annotations
 import mtf_models.mesh as mtf
 from mtf_models.errors import refuse
 from mtf_models.layers.attention_masks import hidden_where
-from mtf_models.layers.multihead_attention import Projections, multihead_attention_vars
+from mtf_models.layers.multihead_attention import (
+    Projections,
+    attention_weights,
+    multihead_attention_vars,
+)
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
 
 
@@ -106,7 +110,7 @@ def masked_local_attention_1d_incremental(
         for w, prev in ((params.wk, prev_k), (params.wv, prev_v))
     )
     logits = mtf.einsum([q, new_k], output_shape=q.shape - kv + window)
-    o = mtf.einsum([mtf.softmax(logits, window), new_v], output_shape=q.shape)
+    o = mtf.einsum([attention_weights(logits, window), new_v], output_shape=q.shape)
     return mtf.einsum([o, params.wo], output_shape=x.shape), new_k, new_v
 
 
@@ -149,7 +153,7 @@ def _in_blocks(
     outside = mtf.logical_or(mtf.greater(seen, query), mtf.less_equal(seen, query - size))
     kv = q.shape.dims[-1]
     logits = mtf.einsum([q, k], output_shape=q.shape - kv + memory)
-    weights = mtf.softmax(logits + hidden_where(outside, logits.dtype), memory)
+    weights = attention_weights(logits + hidden_where(outside, logits.dtype), memory)
     weights = mtf.dropout(weights, is_training, rate=dropout)
     o = mtf.einsum([weights, v], output_shape=q.shape)
     return mtf.replace_dimensions(o, [blocks, block], length)

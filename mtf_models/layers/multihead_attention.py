@@ -105,10 +105,23 @@ def dot_product_attention(
     logits = mtf.einsum([q, k], output_shape=q.shape - depth_k + memory)
     if mask is not None:
         logits += mtf.cast(mask, logits.dtype)
-    weights = mtf.softmax(logits, memory, extra_logit)
+    weights = attention_weights(logits, memory, extra_logit)
     noise = weights.shape - list(dropout_broadcast_dims or ())
     weights = mtf.dropout(weights, is_training, rate=dropout, noise_shape=noise)
     return mtf.einsum([weights, v], output_shape=q.shape - depth_k + depth_v)
+
+
+def attention_weights(
+    logits: Tensor, memory: Dimension, extra_logit: Tensor | float | None = None
+) -> Tensor:
+    """The softmax of logits in float32, in their own dtype.
+
+    Args:
+        logits: has `memory`.
+        memory: what is attended to.
+        extra_logit: one more logit in the denominator.
+    """
+    return mtf.cast(mtf.softmax(mtf.to_float(logits), memory, extra_logit), logits.dtype)
 
 
 def multihead_attention(
@@ -183,7 +196,7 @@ def multihead_self_attention_incremental(
     )
     mask = hidden_where(mtf.greater(position, step_num), q.dtype)
     logits = mtf.einsum([q, new_k], output_shape=q.shape - kv + memory) + mask
-    o = mtf.einsum([mtf.softmax(logits, memory), new_v], output_shape=q.shape)
+    o = mtf.einsum([attention_weights(logits, memory), new_v], output_shape=q.shape)
     return mtf.einsum([o, w.wo], output_shape=x.shape), new_k, new_v
 
 
@@ -208,7 +221,7 @@ def multihead_encdec_attention_incremental(
     logits = mtf.einsum([q, k], output_shape=q.shape - kv + memory)
     if mask is not None:
         logits += mtf.cast(mask, logits.dtype)
-    o = mtf.einsum([mtf.softmax(logits, memory), v], output_shape=q.shape)
+    o = mtf.einsum([attention_weights(logits, memory), v], output_shape=q.shape)
     return mtf.einsum([o, wo], output_shape=query_antecedent.shape)
 
 

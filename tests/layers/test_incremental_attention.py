@@ -98,3 +98,20 @@ def test_masks_of_blocks():
         for j in range(2):
             before = (seen[0] < row[i, j]) | ((seen[0] == row[i, j]) & (seen[1] <= column[i, j]))
             np.testing.assert_array_equal(found.numpy()[i, j] == 0, before)
+
+
+@pytest.mark.parametrize("step", [False, True])
+def test_weights_are_computed_in_float32(step):
+    """300 alike keys: in bfloat16 the logarithm of the sum would be off by one part in twenty."""
+    mesh, memory = mtf.Mesh(), mtf.Dimension("memory_length", 300)
+    shape = mtf.Shape([BATCH, HEADS, memory, KV])
+    one = mtf.ones(mesh, shape, "bfloat16")
+    q = mtf.ones(mesh, mtf.Shape([BATCH, HEADS, LENGTH, KV]), "bfloat16") * (20.0 / KV.size)
+    if step:
+        logits = mtf.einsum([q, one], output_shape=q.shape - KV + memory)
+        found = multihead_attention.attention_weights(logits, memory)
+        found = mtf.reduce_sum(mtf.to_float(found), reduced_dim=memory)
+    else:
+        found = multihead_attention.dot_product_attention(q, one, one, None)
+    assert found.dtype == ("float32" if step else "bfloat16")
+    np.testing.assert_allclose(np.asarray(mtf.to_float(found).numpy()), 1.0, rtol=0.01)
