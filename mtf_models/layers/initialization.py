@@ -9,10 +9,9 @@ import tensorflow as tf
 
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError
-from mtf_models.layers.unit_scaling import unit_scaling_convention
 from mtf_models.mesh import initializers
 from mtf_models.mesh.dimension import Dimension, Shape
-from mtf_models.mesh.initializers import Initializer
+from mtf_models.mesh.initializers import Initializer, unit_scaling_convention
 
 
 @configurable(module="mesh_tensorflow.layers")

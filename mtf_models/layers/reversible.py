@@ -1,4 +1,4 @@
-"""Residual layers whose inputs are computed from their outputs (Gomez et al. 2017)."""
+"""Reversible residual layers (Gomez et al. 2017), whose inner function can be computed again."""
 
 from __future__ import annotations
 

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import mtf_models.mesh as mtf
-from mtf_models.configurable import configurable
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.mesh.dimension import ShapeLike
-
-
-@configurable(module="mesh_tensorflow.layers")
-def unit_scaling_convention(value: bool = False) -> bool:
-    """Whether kernels are drawn with variance 1 and products scaled by their number of terms.
-
-    Bind `unit_scaling_convention.value = True` for the whole model: the scale of a parameter then
-    is 1 for every optimizer.
-
-    Args:
-        value: what it answers.
-    """
-    return value
+from mtf_models.mesh.initializers import unit_scaling_convention
 
 
 def us_einsum(

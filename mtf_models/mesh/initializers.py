@@ -8,10 +8,24 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from mtf_models.configurable import configurable
 from mtf_models.mesh.dimension import Shape
 
 Initializer = Callable[[Sequence[int], tf.Tensor], tf.Tensor]
 """Takes sizes and a stateless seed [2], gives a float32 tensor."""
+
+
+@configurable(module="mesh_tensorflow.layers")
+def unit_scaling_convention(value: bool = False) -> bool:
+    """Whether kernels are drawn with variance 1 and products scaled by their number of terms.
+
+    So are those of dense layers and of attention's projections, and tables of a vocabulary: their
+    parameters then have the scale 1 for every optimizer.
+
+    Args:
+        value: what it answers.
+    """
+    return value
 
 
 def constant(value: float) -> Initializer:

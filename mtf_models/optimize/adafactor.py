@@ -18,6 +18,7 @@ from mtf_models.mesh import (
     square,
     to_float,
 )
+from mtf_models.mesh.initializers import unit_scaling_convention
 from mtf_models.optimize.optimizer import GIN_MODULE, Optimizer, moving_average, texts
 
 DecayRate = Callable[[Tensor], Tensor]
@@ -63,7 +64,7 @@ class AdafactorOptimizer(Optimizer):
             variable, its root mean square.
         learning_rate: a constant for runs without a schedule; None for
             `min(1 / sqrt(step + 1), 0.01)`, a twentieth of that if the steps are not relative to
-            the variables.
+            the variables, unless these have the scale 1 by the unit scaling convention.
         decay_rate: the decay of the second moments: a number, a function of the step, or None for
             `adafactor_decay_rate_pow()`.
         beta1: the decay of the first moment; 0 keeps none.
@@ -174,4 +175,5 @@ class AdafactorOptimizer(Optimizer):
 
     def _default_rate(self, step: int) -> float:
         rate = min(1.0 / math.sqrt(step + 1), 0.01)
-        return rate if self._multiply_by_parameter_scale else 0.05 * rate
+        relative = self._multiply_by_parameter_scale or unit_scaling_convention()
+        return rate if relative else 0.05 * rate

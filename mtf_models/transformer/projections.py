@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
-from mtf_models.mesh.initializers import Initializer, random_normal
+from mtf_models.mesh.initializers import Initializer, random_normal, unit_scaling_convention
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class AttentionProjections:
         variable_dtype: dtypes of the variables.
         shared_kv: whether keys and values are one projection.
         combine_dims: whether a variable has heads times key_dim in one dimension called heads.
-        fold_scaling: whether q is initialised smaller by key_dim^-½, instead of scaled.
+        fold_scaling: whether q is initialised smaller by key_dim^-½, instead of scaled. Under the
+            unit scaling convention all are scaled.
     """
 
     mesh: Mesh
@@ -88,8 +89,10 @@ class AttentionProjections:
         stored = [mtf.combined_dimension(inner)] if self.combine_dims else inner
         outer = [self.d_model]
         shape = Shape(outer + stored if d_model_first else stored + outer)
-        initializer = self._initializer(name, stddev, inner)
+        unit = unit_scaling_convention()
+        initializer = self._initializer(name, 1.0 if unit else stddev, inner)
         w = mtf.get_variable(self.mesh, self._name(name), shape, self.variable_dtype, initializer)
+        w = w * stddev if unit else w
         return mtf.replace_dimensions(w, stored, inner)
 
     def _initializer(self, name: str, stddev: float, inner: list[Dimension]) -> Initializer:

@@ -10,7 +10,12 @@ import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.layers.initialization import padded
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
-from mtf_models.mesh.initializers import Initializer, random_normal, truncated_normal
+from mtf_models.mesh.initializers import (
+    Initializer,
+    random_normal,
+    truncated_normal,
+    unit_scaling_convention,
+)
 
 _MODULE = "mesh_tensorflow.transformer.transformer"
 
@@ -71,7 +76,8 @@ class VocabEmbedding:
         variable_dtype: dtypes of the variable.
         name: of the variable.
         scale_variable_like_classifier_weights: whether the table is initialised like a classifier
-            (standard deviation d_model^-½) and ids are scaled up, instead of logits down.
+            (standard deviation d_model^-½) and ids are scaled up, instead of logits down. The unit
+            scaling convention does neither: it is the default then.
     """
 
     def __init__(
@@ -86,7 +92,9 @@ class VocabEmbedding:
         self.vocab = vocab
         self.output_dim = output_dim
         self.dtype = variable_dtype.activation
-        self._like_classifier = scale_variable_like_classifier_weights
+        self._like_classifier = (
+            scale_variable_like_classifier_weights and not unit_scaling_convention()
+        )
         stddev = output_dim.size**-0.5 if self._like_classifier else 1.0
         # The table stays wide: rows are gathered first and cast then.
         self.table = mtf.get_variable(
@@ -124,7 +132,9 @@ def untied_logits(
 ) -> Tensor:
     """[..., d_model] to [..., vocab] by `logits/kernel`."""
     with mtf.variable_scope("logits"):
-        initializer = truncated_normal(d_model.size**-0.5)
+        stddev = d_model.size**-0.5
+        unit = unit_scaling_convention()
+        initializer = truncated_normal(1.0 if unit else stddev)
         kernel = mtf.get_variable(
             hidden.mesh,
             "kernel",
@@ -132,4 +142,6 @@ def untied_logits(
             variable_dtype,
             vocab.pad_initializer(initializer, axis=-1),
         )
+    if unit:
+        hidden *= stddev
     return mtf.einsum([hidden, kernel], hidden.shape - d_model + vocab.dim)
