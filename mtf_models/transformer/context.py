@@ -154,6 +154,11 @@ class Context:
             lambda: mtf.cast(mtf.not_equal(self.sequence_id, 0), self.activation_dtype),
         )
 
+    def masked(self, x: Tensor) -> Tensor:
+        """[batch, length, ...] with zeros at padding."""
+        real = self.nonpadding
+        return x if real is None else mtf.multiply(x, real, output_shape=x.shape)
+
     @property
     def encoder_length_dim(self) -> Dimension:
         """The positions of the encoder's output."""
@@ -213,7 +218,7 @@ class Context:
         return dataclasses.replace(self, encoder_layer_outputs=layers, **again)
 
     def shorten(self, size: int) -> None:
-        """Goes on with one position for each `size`, which stands where the first of them does."""
+        """Goes on with the first of each `size` positions, which are numbered anew from 0."""
         length = self.length_dim
 
         def first(x: Tensor | None) -> Tensor | None:

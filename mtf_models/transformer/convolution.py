@@ -140,12 +140,6 @@ def over_positions(
     return mtf.rename_dimension(y, "window", context.length_dim.name)
 
 
-def without_padding(context: Context, x: Tensor) -> Tensor:
-    """`x` with zeros at padding, which its real neighbours would see otherwise."""
-    real = context.nonpadding
-    return x if real is None else mtf.multiply(x, real, output_shape=x.shape)
-
-
 def output_dim(context: Context) -> Dimension:
     """As wide as d_model, under another name: a kernel has both."""
     return Dimension("d_output", context.d_model.size)

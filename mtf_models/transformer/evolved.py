@@ -15,7 +15,6 @@ from mtf_models.transformer.convolution import (
     as_d_model,
     output_dim,
     over_positions,
-    without_padding,
 )
 from mtf_models.transformer.layer import TransformerLayer
 
@@ -132,7 +131,7 @@ class EncoderConvolutionalLayer(_Convolutions):
             right = mtf.relu(conv1d(x, narrow, 3, variable_dtype=dtype))
         right = self._dropped(context, right)
         y = self._normalised(context, left, right)
-        y = without_padding(context, y)
+        y = context.masked(y)  # which real neighbours would see
         y = self._separable(context, y, narrow, (-4, 4), "sep_conv9x1")
         return self._dropped(context, _widened(y, context.d_model))
 

@@ -20,7 +20,6 @@ from mtf_models.transformer.convolution import (
     check_width,
     output_dim,
     over_positions,
-    without_padding,
 )
 
 _MODULE = "mesh_tensorflow.transformer.transformer_layers"
@@ -221,6 +220,6 @@ class LocalConvAttnBlock(SeparableConv1DLayer):
             variable_dtype=dtype,
             name="local_conv_inp",
         )
-        y = self.convolution.call(context, without_padding(context, as_d_model(gated)))
+        y = self.convolution.call(context, context.masked(as_d_model(gated)))
         y = dense(y, [output], variable_dtype=dtype, name="local_conv_attn_op_projection")
         return as_d_model(y)

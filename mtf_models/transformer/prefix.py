@@ -5,14 +5,9 @@ Raffel et al. 2020, section 3.2.1 ("prefix LM").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Tensor
 from mtf_models.transformer.sequences import EOS
-
-if TYPE_CHECKING:
-    pass
 
 
 def delimited_inputs_mask(ids: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ class LayerStack:
         x = self._apply(self.sublayers_initial, context, x)
         x = self.transform(context, x)
         x = self._apply(self.sublayers_final, context, x)
-        x = sublayers.sublayer_mask_padding(x, self, context)
+        x = context.masked(x)
         context.layer_outputs.append(x)
         return x
 

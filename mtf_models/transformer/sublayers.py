@@ -23,7 +23,7 @@ _MODULE = "mesh_tensorflow.transformer.transformer"
 @configurable(module=_MODULE)
 def sublayer_call_layer(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
     """Calls the layer on `x`, padding set to zero."""
-    x = sublayer_mask_padding(x, layer_stack, context)
+    x = context.masked(x)
     with mtf.variable_scope(type(context.layer).__name__):
         return context.layer.call(context, x)
 
@@ -31,8 +31,7 @@ def sublayer_call_layer(x: Tensor, layer_stack: LayerStack, context: Context) ->
 @configurable(module=_MODULE)
 def sublayer_mask_padding(x: Tensor, layer_stack: LayerStack, context: Context) -> Tensor:
     """Sets padding to zero."""
-    mask = context.nonpadding
-    return x if mask is None else mtf.multiply(x, mask, output_shape=x.shape)
+    return context.masked(x)
 
 
 @configurable(module=_MODULE)

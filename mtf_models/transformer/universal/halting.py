@@ -19,7 +19,10 @@ def adaptive_computation(
     epsilon: float,
     act_type: str,
 ) -> Tensor:
-    """The states of all steps, weighted by the probability to halt there (Graves 2016, section 2).
+    """A mean of the states of all steps, by the probabilities to halt there.
+
+    With "accumulated" each state counts with its probability (Graves 2016, section 2). Otherwise,
+    as in the original, what was made so far is kept with 1 - the probability of each later step.
 
     Args:
         context: of the call.
