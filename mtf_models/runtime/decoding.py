@@ -20,6 +20,7 @@ from mtf_models.transformer.delimited import DelimitedUnitransformer
 from mtf_models.transformer.unitransformer import Unitransformer
 
 if TYPE_CHECKING:
+    from mtf_models.config import Config
     from mtf_models.runtime.model import Model
 
 
@@ -35,6 +36,8 @@ class DecodeRequest:
         prefix: [batch, length] ids that the result of an encoder-decoder begins with, 0 after
             their end.
         row_numbers: one for each row, so that equal rows draw different ids.
+        default_length: what an encoder-decoder decodes where neither this nor the config says how
+            many positions; None for those of the inputs.
     """
 
     options: Mapping[str, Any]
@@ -43,6 +46,7 @@ class DecodeRequest:
     max_steps: int | None = None
     prefix: Any = None
     row_numbers: Sequence[int] | None = None
+    default_length: int | None = None
 
     @classmethod
     def of(cls, **asked: Any) -> DecodeRequest:
@@ -60,7 +64,7 @@ class DecodeRequest:
         return cls(options, **{name: value for name, value in asked.items() if name in own})
 
     def __post_init__(self) -> None:
-        for name in ("max_decode_length", "max_steps"):
+        for name in ("max_decode_length", "max_steps", "default_length"):
             if getattr(self, name) is not None:
                 require_positive("decode", **{name: getattr(self, name)})
         if self.seed is not None and not (isinstance(self.seed, int) and self.seed >= 0):
@@ -75,6 +79,43 @@ def settings_of(model: Model, request: DecodeRequest) -> DecodeSettings:
     """
     with model.config.active():
         return decode_settings(not isinstance(model.network, Unitransformer), request.options)
+
+
+def length_of(model: Model, asked: int | None, options: Mapping[str, Any]) -> dict[str, int]:
+    """How many ids a command decodes for each row, whatever batch the row is in.
+
+    It is what is asked for, else what the config says of decoding; where it says nothing, as many
+    as its targets have.
+
+    Args:
+        model: what decodes.
+        asked: at most so many.
+        options: attributes of `DecodeOptions` that are asked for.
+
+    Returns:
+        Attributes of `DecodeRequest`.
+
+    Raises:
+        ConfigError: if what is asked for does not fit together.
+    """
+    settings = settings_of(model, DecodeRequest(options))
+    lengths = model.settings.sequence_length
+    if not settings.has_encoder:
+        # Padding of prompts, which depends on the batch, must not count.
+        found = settings.max_steps or lengths["targets"]
+        return {"max_steps": found if asked is None else asked}
+    if asked is None and _says_length(model.config, settings):
+        return {"default_length": lengths["inputs"]}
+    return {"max_decode_length": lengths["targets"] if asked is None else asked}
+
+
+def _says_length(config: Config, settings: DecodeSettings) -> bool:
+    """Whether a config says how many ids an encoder-decoder decodes, or searches beams itself."""
+    if settings.max_decode_length is not None or settings.max_steps is not None:
+        return True
+    names = ("beam_size", "decode_length_multiplier", "decode_length_constant")
+    size, *rule = (config.query(f"Bitransformer.decode.{name}") for name in names)
+    return settings.options.is_beam_search and ((size or 1) > 1 or rule != [None, None])
 
 
 def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) -> DecodeResult:
@@ -172,7 +213,8 @@ class _Batch:
         if found is None:
             found = settings.max_decode_length
         if found is None:
-            found = self.width if settings.has_encoder else settings.max_steps or default
+            positions = request.default_length or self.width
+            found = positions if settings.has_encoder else settings.max_steps or default
         if begun >= found:
             raise DataError(
                 f"The prefix has {begun} positions, and {found} are decoded, the prefix counted: "

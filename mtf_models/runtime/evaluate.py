@@ -14,6 +14,7 @@ from mtf_models.checkpoint.locate import folder_of
 from mtf_models.errors import failing_run
 from mtf_models.mesh import Dimension
 from mtf_models.runtime import prepare
+from mtf_models.runtime.decoding import length_of
 from mtf_models.runtime.load import load_for_use
 from mtf_models.runtime.metrics import METRICS_FILE, MetricsWriter
 from mtf_models.runtime.model import Model
@@ -112,6 +113,7 @@ def _evaluate_task(model: Model, task: Any, split: str, num_examples: int | None
     lengths = {name: known[name] for name in task.output_features if name in known}
     rows = batch_rows(model, num_examples)
     decodes = task.predict_metric_fns and "inputs" in lengths
+    length = length_of(model, None, {}) if decodes else {}
     examples: list[Any] = []
     predictions: list[str] = []
     loss = tokens = 0.0
@@ -122,7 +124,7 @@ def _evaluate_task(model: Model, task: Any, split: str, num_examples: int | None
         examples += batch.examples
         trimmed = {name: count + batch.trimmed[name] for name, count in trimmed.items()}
         if decodes:
-            found = model.decode(batch.features, max_decode_length=lengths["targets"])
+            found = model.decode(batch.features, **length)
             predictions += decode_texts(task, found.ids.numpy()[: batch.rows])
     report_trimmed(trimmed, len(examples), lengths)
     metrics = {"loss": loss / max(tokens, 1.0)}

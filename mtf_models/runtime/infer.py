@@ -14,7 +14,7 @@ import numpy as np
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import NO_SEQUENCE, DecodeResult
 from mtf_models.errors import failing_run
-from mtf_models.runtime.decoding import DecodeRequest, settings_of
+from mtf_models.runtime.decoding import DecodeRequest, length_of, settings_of
 from mtf_models.runtime.evaluate import batch_rows, report_trimmed
 from mtf_models.runtime.load import load_for_use
 from mtf_models.runtime.model import Model
@@ -22,7 +22,6 @@ from mtf_models.runtime.options import InferOptions
 from mtf_models.runtime.partial_output import PartialOutput
 from mtf_models.runtime.used_records import check_source, read_records
 from mtf_models.runtime.whole_file import check_output
-from mtf_models.transformer.unitransformer import Unitransformer
 
 if TYPE_CHECKING:
     from mtf_models.data.records import Record
@@ -51,7 +50,7 @@ def run(options: InferOptions) -> None:
         task, records = read_records(model, options, ("inputs",))
         asked = _asked(model, options)
         _say_idle(options, settings_of(model, DecodeRequest.of(**asked)).options)
-        output = PartialOutput(options.output, _request(options, step, records))
+        output = PartialOutput(options.output, _request(options, model, step, task, records))
         with failing_run():
             _decode_all(model, task, records, asked, output)
             output.finish()
@@ -71,14 +70,25 @@ def _say_idle(options: InferOptions, decoding: DecodeOptions) -> None:
         )
 
 
-def _request(options: InferOptions, step: int, records: Sequence[Record]) -> str:
-    """What is asked for, but for batches, meshes and places: these change no result."""
+# Batches, meshes and places change no result.
+_NO_MATTER = ("run.batch_size", "run.mesh_shape", "run.mesh_devices", "run.layout_rules")
+
+
+def _request(
+    options: InferOptions, model: Model, step: int, task: Any, records: Sequence[Record]
+) -> str:
+    """What is asked for, the config counted, without what changes no result."""
     digest = hashlib.sha256()
+    config = model.config
+    for key in sorted(config.bindings, key=str):
+        if not str(key).endswith(_NO_MATTER):
+            digest.update(f"{key} = {config.effective(key)!r}\n".encode())
     for record in records:
         digest.update(json.dumps([*record.texts.items(), record.ids["inputs"].tolist()]).encode())
-    asked = {name: getattr(options, name) for name in (*_ASKED, "max_decode_length")}
+    names = (*_ASKED, "max_decode_length", "module_import", "allow_partial")
+    asked = {name: getattr(options, name) for name in names}
     folder = str(Path(options.model_dir).absolute())
-    return json.dumps([folder, step, options.gin_param, asked, digest.hexdigest()], sort_keys=True)
+    return json.dumps([folder, step, task.name, asked, digest.hexdigest()], sort_keys=True)
 
 
 def _decode_all(
@@ -131,10 +141,8 @@ def _decoded(
 
 def _asked(model: Model, options: InferOptions) -> dict[str, Any]:
     asked = {name: getattr(options, name) for name in _ASKED}
-    length = options.max_decode_length or model.settings.sequence_length["targets"]
-    # Padding of prompts, which depends on the batch, must not count.
-    limit = "max_steps" if isinstance(model.network, Unitransformer) else "max_decode_length"
-    asked[limit] = length
+    decoding = {name: value for name, value in asked.items() if name != "seed"}
+    asked |= length_of(model, options.max_decode_length, decoding)
     if (options.num_return or 1) > 1:
         # All of them are the best ones, whatever else is in the batch.
         asked["stop_early"] = False

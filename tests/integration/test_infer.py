@@ -106,6 +106,21 @@ def test_what_does_not_fit_is_refused_before_anything_is_decoded(trained, tmp_pa
     assert list(tmp_path.iterdir()) == [given]
 
 
+LENGTH = "--gin_param=Bitransformer.decode.max_decode_length = 2"
+ENDLESS = "--gin_param=sample_autoregressive.never_end = True"
+
+
+def test_the_config_says_how_many_ids_are_decoded(infer, folder):
+    _, rows = infer("n22\n", ENDLESS)
+    assert len(rows[0]["prediction"]) > 2
+    _, rows = infer("n22\n", ENDLESS, LENGTH)
+    assert len(rows[0]["prediction"]) <= 2
+    outcome = mtf("eval", f"--model_dir={folder}", ENDLESS, LENGTH)
+    assert outcome.status == 0, outcome.err
+    lines = [line.split("  ") for line in outcome.out.splitlines() if "  ≠  " in line]
+    assert lines and all(len(line[2]) <= 2 for line in lines)
+
+
 def test_an_interrupted_run_goes_on(trained, tmp_path, monkeypatch):
     from mtf_models.runtime.partial_output import PartialOutput
 
@@ -126,7 +141,11 @@ def test_an_interrupted_run_goes_on(trained, tmp_path, monkeypatch):
     monkeypatch.undo()
     outcome = mtf(*words, "--beam_size=2")
     assert outcome.status == 2 and "has the rows of another request" in outcome.err
-    outcome = mtf(*words)
+    (other := tmp_path / "other.gin").write_text("Bitransformer.decode.max_decode_length = 2\n")
+    outcome = mtf(*words, f"--gin_file={other}")
+    assert outcome.status == 2 and "has the rows of another request" in outcome.err
+    other.unlink()
+    outcome = mtf(*words, "--batch_size=1")
     assert outcome.status == 0 and outcome.out.startswith("Going on after 2 of 3")
     rows = [json.loads(line) for line in made.read_text().splitlines()]
     assert [row["input"] for row in rows] == ["n1", "n2", "n3"]

@@ -5,6 +5,7 @@ import pytest
 
 from mtf_models.errors import ConfigError
 from mtf_models.runtime.decode_settings import decode_settings
+from mtf_models.runtime.decoding import length_of
 
 DECODE, SAMPLE = "Bitransformer.decode", "Unitransformer.sample_autoregressive"
 BEAMS = [f"{DECODE}.beam_size = 4", f"{DECODE}.alpha = 0.8"]
@@ -87,7 +88,46 @@ def lengths(build):
         ([f"{DECODE}.max_decode_length = 9"], {}, (9, [9, 9])),
         ([f"{SAMPLE}.max_steps = 4"], {}, (30, [4, 4])),
         ([], {"max_steps": 5}, (5, [5, 5])),
+        # However wide the batch is.
+        (BEAMS, {"default_length": 36}, (36, [14, 36])),
+        ([f"{SAMPLE}.max_steps = 4"], {"default_length": 36}, (36, [4, 4])),
     ],
 )
 def test_lengths(lengths, params, options, expected):
     assert lengths(params, **options) == expected
+
+
+INPUTS, TARGETS = 40, 25
+RULE = [f"{DECODE}.decode_length_constant = 2"]
+OWN = {"default_length": INPUTS}
+
+
+@pytest.mark.parametrize(
+    ("params", "asked", "options", "expected"),
+    [
+        ([], None, {}, {"max_decode_length": TARGETS}),
+        ([], 7, {}, {"max_decode_length": 7}),
+        ([], 0, {}, {"max_decode_length": 0}),
+        ([], None, {"beam_size": 2}, {"max_decode_length": TARGETS}),
+        (BEAMS, None, {}, OWN),
+        (BEAMS, 7, {}, {"max_decode_length": 7}),
+        (BEAMS, None, {"temperature": 1.0}, {"max_decode_length": TARGETS}),
+        (RULE, None, {}, {"max_decode_length": TARGETS}),
+        (RULE, None, {"beam_size": 2}, OWN),
+        ([f"{DECODE}.max_decode_length = 9"], None, {}, OWN),
+        ([f"{SAMPLE}.max_steps = 4"], None, {}, OWN),
+    ],
+)
+def test_lengths_of_commands(build, params, asked, options, expected):
+    lengths = f"utils.run.sequence_length = {{'inputs': {INPUTS}, 'targets': {TARGETS}}}"
+    model = build("t5_tiny", "num_layers = 1", lengths, *params)
+    assert length_of(model, asked, options) == expected
+
+
+@pytest.mark.parametrize(
+    ("steps", "asked", "expected"), [("None", None, 25), (4, None, 4), (4, 7, 7)]
+)
+def test_lengths_of_commands_with_a_decoder_alone(build, steps, asked, expected):
+    params = ["utils.run.sequence_length = {'targets': 25}", f"{SAMPLE}.max_steps = {steps}"]
+    model = build("lm_tiny", "num_layers = 1", *params)
+    assert length_of(model, asked, {}) == {"max_steps": expected}
