@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from mtf_models.runtime.metrics import METRICS_FILE, MetricsWriter
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.options import EvalOptions
 from mtf_models.runtime.settings import batch_size_on
+
+if TYPE_CHECKING:
+    from mtf_models.data.evaluation import EvaluationBatch
 
 SPLIT = "validation"
 """The split that is evaluated unless another one is asked for."""
@@ -117,16 +120,14 @@ def _evaluate_task(model: Model, task: Any, split: str, num_examples: int | None
     examples: list[Any] = []
     predictions: list[str] = []
     loss = tokens = 0.0
-    trimmed = dict.fromkeys(lengths, 0)
-    for batch in evaluation_batches(task.name, lengths, rows, split, num_examples):
+    batches = evaluation_batches(task.name, lengths, rows, split, num_examples)
+    for batch in reporting_trimmed(batches, lengths):
         loss -= float(model.score(batch.features).numpy()[: batch.rows].sum())
         tokens += float((batch.features["targets"] > 0).sum())
         examples += batch.examples
-        trimmed = {name: count + batch.trimmed[name] for name, count in trimmed.items()}
         if decodes:
             found = model.decode(batch.features, **length)
             predictions += decode_texts(task, found.ids.numpy()[: batch.rows])
-    report_trimmed(trimmed, len(examples), lengths)
     metrics = {"loss": loss / max(tokens, 1.0)}
     if predictions:
         metrics = compute_metrics(task, examples, predictions) | metrics
@@ -191,6 +192,23 @@ def report_trimmed(trimmed: Mapping[str, int], examples: int, lengths: Mapping[s
     for name, count in trimmed.items():
         if count:
             _log.warning("%d of %d %s were cut to %d tokens.", count, examples, name, lengths[name])
+
+
+def reporting_trimmed(
+    batches: Iterable[EvaluationBatch], lengths: Mapping[str, int]
+) -> Iterator[EvaluationBatch]:
+    """Hands batches on, and at their end says what of them was cut, see `report_trimmed`.
+
+    Args:
+        batches: of examples.
+        lengths: feature name to length.
+    """
+    trimmed, examples = dict.fromkeys(lengths, 0), 0
+    for batch in batches:
+        trimmed = {name: count + batch.trimmed[name] for name, count in trimmed.items()}
+        examples += batch.rows
+        yield batch
+    report_trimmed(trimmed, examples, lengths)
 
 
 def run(options: EvalOptions) -> None:

@@ -11,7 +11,8 @@ from mtf_models.mesh import Variable
 from mtf_models.runtime.settings import RunSettings
 from mtf_models.runtime.tasks import DEFAULT_VOCAB_SIZE
 
-_DIVISOR = 128
+VOCAB_DIVISOR = 128
+"""Tables of vocabularies have a multiple of so many rows."""
 _TABLES = ("/embedding", "/embedding1", "/embedding_embedding_weights")
 """How the tables of vocabulary embeddings end, of `VocabEmbedding` and others."""
 _SENTINELS = 100
@@ -69,10 +70,10 @@ def check_rows(reader: Source, variables: Mapping[str, Variable], sizes: tuple[i
 
 
 def _remedy(rows: int, size: int, padded: int) -> str:
-    with_sentinels = -(-(size + _SENTINELS) // _DIVISOR) * _DIVISOR
+    with_sentinels = -(-(size + _SENTINELS) // VOCAB_DIVISOR) * VOCAB_DIVISOR
     if with_sentinels == rows:
         return (
-            f"{_SENTINELS} sentinel ids then padding to {_DIVISOR} gives {rows}: set "
+            f"{_SENTINELS} sentinel ids then padding to {VOCAB_DIVISOR} gives {rows}: set "
             f"extra_ids={_SENTINELS}"
         )
     return f"padding gives {padded}: take the tokenizer that the model was trained with"

@@ -76,12 +76,35 @@ def test_perplexity_is_the_originals(folder, recorded):
     words = (*EVALUATED, "--gin_param=run.perplexity_eval_steps = 1")
     outcome = old(folder, "--gin_file=perplexity_eval.gin", *words)
     assert outcome.status == 0, outcome.err
-    assert "step 3  hundred validation: loss 1.572  neg_log_perplexity -2.857" in outcome.out
+    assert (
+        "step 3  hundred validation, 4 examples: loss 1.572  neg_log_perplexity -2.857"
+        in outcome.out
+    )
     (row,) = rows(folder / "eval_hundred_validation_0")
     assert row.pop("step") == recorded["perplexity_eval/global_step"] == 3
     right = {name: float(recorded[f"perplexity_eval/{name}"]) for name in row}
     assert row == pytest.approx(right, rel=1e-5)
     assert len(right) == 7
+
+
+def test_perplexity_says_what_it_did_not_read(folder):
+    short = "--gin_param=run.sequence_length = {'inputs': 4, 'targets': 8}"
+    words = (*EVALUATED, short, "--gin_param=run.batch_size = 2")
+    steps = "--gin_param=run.perplexity_eval_steps = 1"
+    outcome = old(folder, "--gin_file=perplexity_eval.gin", *words, steps)
+    assert outcome.status == 0, outcome.err
+    assert "hundred validation, 2 examples of more: loss" in outcome.out
+    # Inputs have 12, 8, 3 and 2 ids, targets 8, 10, 2 and 2.
+    assert "2 of 2 inputs were cut to 4 tokens" in outcome.err
+    assert "1 of 2 targets were cut to 8 tokens" in outcome.err
+
+
+def test_a_split_that_is_scored_says_what_was_cut(folder, tmp_path):
+    scores = f"--gin_param=scores_filename = '{tmp_path / 'found'}'"
+    short = "--gin_param=run.sequence_length = {'inputs': 4, 'targets': 8}"
+    outcome = old(folder, "--gin_file=score_from_task.gin", *EVALUATED, scores, short)
+    assert outcome.status == 0, outcome.err
+    assert "1 of 4 targets were cut to 8 tokens" in outcome.err
 
 
 def test_evaluation_writes_the_originals_files(folder, tmp_path, recorded):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mtf_models.errors import DataError
-from mtf_models.runtime.evaluate import batch_rows, report_trimmed
+from mtf_models.runtime.evaluate import batch_rows, reporting_trimmed
 from mtf_models.runtime.metrics import MetricsWriter
 from mtf_models.runtime.modes.used_model import UsedModel, decode, in_a_line, write_lines
 
@@ -119,14 +119,12 @@ def _evaluate_task(
 
     examples: list[Mapping[str, Any]] = []
     found: list[Any] = []
-    trimmed = dict.fromkeys(lengths, 0)
     rows = batch_rows(used.model, count)
-    for batch in evaluation_batches(task.name, lengths, rows, split, count):
+    batches = evaluation_batches(task.name, lengths, rows, split, count)
+    for batch in reporting_trimmed(batches, lengths):
         examples += batch.examples
-        trimmed = {name: number + batch.trimmed[name] for name, number in trimmed.items()}
         predict = _scores if by_score else _texts
         found += predict(used, task, batch.features)[: batch.rows]
-    report_trimmed(trimmed, len(examples), lengths)
     lines = {"targets": [in_a_line(reference(task, example)) for example in examples]}
     if "inputs" in lengths:
         lines["inputs"] = [in_a_line(_input_text(task, example)) for example in examples]

@@ -13,7 +13,7 @@ import numpy as np
 import mtf_models.mesh as mtf
 from mtf_models.errors import DataError
 from mtf_models.layers.loss import softmax_cross_entropy
-from mtf_models.runtime.evaluate import batch_rows
+from mtf_models.runtime.evaluate import batch_rows, reporting_trimmed
 from mtf_models.runtime.metrics import MetricsWriter
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.modes.used_model import UsedModel
@@ -34,29 +34,35 @@ def evaluate_perplexity(
     from mtf_models.data.tasks import tasks_with_split
 
     for number, task in enumerate(tasks_with_split(name, split)):
-        found = _metrics_of_task(used, task, split, steps, count)
+        totals, rest = _totals_of_task(used, task, split, steps, count)
+        found = totals.metrics()
         shown = "  ".join(f"{metric} {value:.4g}" for metric, value in found.items())
-        print(f"step {used.step}  {task.name} {split}: {shown}", flush=True)
+        read = f"{task.name} {split}, {totals.rows} examples{rest}"
+        print(f"step {used.step}  {read}: {shown}", flush=True)
         folder = Path(used.folder, f"eval_{task.name}_{split}_{number}")
         folder.mkdir(exist_ok=True)
         with contextlib.closing(MetricsWriter(folder)) as writer:
             writer.write(used.step, found, "eval")
 
 
-def _metrics_of_task(
+def _totals_of_task(
     used: UsedModel, task: Any, split: str, steps: int, count: int | None
-) -> dict[str, float]:
+) -> tuple[_Totals, str]:
+    """What was found, and a word on what was not read."""
     from mtf_models.data.evaluation import evaluation_batches
 
     lengths = {n: used.lengths[n] for n in task.output_features}
     rows = batch_rows(used.model, count)
     batches = evaluation_batches(task.name, lengths, rows, split, count)
     totals = _Totals()
-    for batch in itertools.islice(batches, steps):
+    for batch in reporting_trimmed(itertools.islice(batches, steps), lengths):
         totals.add(used.model, batch.features, batch.rows)
     if not totals.losses:
         raise DataError(f"The split {split!r} of {task.name} has no example.")
-    return totals.metrics()
+    if next(batches, None) is None:
+        return totals, ""
+    total = task.num_input_examples(split)
+    return totals, " of more" if total is None else f" of {min(total, count or total)}"
 
 
 class _Totals:

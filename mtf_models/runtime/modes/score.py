@@ -187,7 +187,7 @@ def score_from_dataset(
     """
     from mtf_models.data.evaluation import evaluation_batches
     from mtf_models.data.tasks import tasks_with_split
-    from mtf_models.runtime.evaluate import batch_rows
+    from mtf_models.runtime.evaluate import batch_rows, reporting_trimmed
 
     if score_dataset_fn is None:
         raise ConfigError("Bind score_from_dataset.score_dataset_fn = @mesh_eval_dataset_fn.")
@@ -197,7 +197,7 @@ def score_from_dataset(
         lengths = {n: used.lengths[n] for n in task.output_features}
         rows = batch_rows(used.model, count)
         batches = evaluation_batches(task.name, lengths, rows, dataset_split, count)
-        results += _scored(used, batches)
+        results += _scored(used, reporting_trimmed(batches, lengths))
     return score_postprocess_fn(results, used.vocabularies)
 
 

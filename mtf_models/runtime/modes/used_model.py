@@ -10,12 +10,14 @@ import numpy as np
 
 from mtf_models.checkpoint import SLOTS, CheckpointManager, Reader
 from mtf_models.config import Config
+from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
 from mtf_models.runtime.build import model_from_config
-from mtf_models.runtime.evaluate import batch_rows, report_trimmed
+from mtf_models.runtime.evaluate import batch_rows, reporting_trimmed
 from mtf_models.runtime.imports import query_task
 from mtf_models.runtime.model import Model
 from mtf_models.runtime.run_folder import checked_step
+from mtf_models.runtime.vocabulary import VOCAB_DIVISOR
 from mtf_models.runtime.whole_file import write_text, writing
 
 if TYPE_CHECKING:
@@ -34,10 +36,15 @@ class Vocabularies(NamedTuple):
     targets: Any
 
 
-def vocabularies_of(config: Config) -> Vocabularies:
+def vocabularies_of(config: Config, sizes: Mapping[str, int]) -> Vocabularies:
     """The vocabularies of the config's task; T5's where it names none.
 
+    Args:
+        config: of the model.
+        sizes: feature name to how many ids the model has for it.
+
     Raises:
+        ConfigError: if the config names no task, and the model has another number of ids than T5.
         DataError: if there is no such task.
     """
     names = (query_task(config, f) for f in ("get_vocabulary", "mesh_eval_dataset_fn"))
@@ -48,6 +55,14 @@ def vocabularies_of(config: Config) -> Vocabularies:
         from mtf_models.datasets.vocabs import t5_model
 
         pieces = seqio.SentencePieceVocabulary(t5_model(), extra_ids=100)
+        others = {n: size for n, size in sizes.items() if not _are_rows_of(size, pieces.vocab_size)}
+        if others:
+            raise ConfigError(
+                f"The config names no task, and the model's vocabulary is not T5's of "
+                f"{pieces.vocab_size} ids: it has "
+                f"{', '.join(f'{size} for {name}' for name, size in others.items())}. Bind "
+                "get_vocabulary.mixture_or_task_name to a task that has its vocabulary."
+            )
         return Vocabularies(pieces, pieces)
     from mtf_models.data.tasks import get_task_or_mixture
 
@@ -56,6 +71,11 @@ def vocabularies_of(config: Config) -> Vocabularies:
 
 
 _SIDES = ("inputs", "targets")
+
+
+def _are_rows_of(size: int, ids: int) -> bool:
+    """Whether a model has so many ids, or as many as a table of them has rows."""
+    return ids <= size <= -(-ids // VOCAB_DIVISOR) * VOCAB_DIVISOR
 
 
 class UsedModel:
@@ -82,7 +102,7 @@ class UsedModel:
         seed = config.query("utils.run.seed", 0)
         self.folder = Path(folder)
         self.model: Model = model_from_config(config, mesh, seed, reader=reader)
-        self.vocabularies = vocabularies_of(config)
+        self.vocabularies = vocabularies_of(config, self.model.network.vocab_sizes)
         self.step: int | None = None
 
     def at(self, step: int) -> UsedModel:
@@ -114,11 +134,8 @@ class UsedModel:
 
         rows = [dict(zip(texts, ids, strict=True)) for ids in zip(*texts.values(), strict=True)]
         lengths = {name: self.lengths[name] for name in texts}
-        trimmed = dict.fromkeys(texts, 0)
-        for batch in batches_of(iter(rows), lengths, batch_rows(self.model, len(rows))):
-            trimmed = {name: count + batch.trimmed[name] for name, count in trimmed.items()}
-            yield batch
-        report_trimmed(trimmed, len(rows), lengths)
+        batches = batches_of(iter(rows), lengths, batch_rows(self.model, len(rows)))
+        return reporting_trimmed(batches, lengths)
 
 
 def encode(vocabulary: Any, text: str, *ending: int) -> np.ndarray:
