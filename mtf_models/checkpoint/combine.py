@@ -18,7 +18,10 @@ Combination = Callable[[str, Sequence[Reader]], np.ndarray]
 
 
 def average(name: str, readers: Sequence[Reader]) -> np.ndarray:
-    """The mean over the checkpoints, summed in float64; whole numbers must be equal in all."""
+    """The mean over the checkpoints, summed in float64, in the widest dtype that they have.
+
+    Whole numbers must be equal in all.
+    """
     first = readers[0].read(name)
     if not readers[0].dtype(name).is_floating:
         return _equal(name, first, readers)
@@ -26,7 +29,7 @@ def average(name: str, readers: Sequence[Reader]) -> np.ndarray:
     for reader in readers[1:]:
         total += reader.read(name)
     total /= len(readers)
-    return total
+    return total.astype(_widest(name, readers).as_numpy_dtype)
 
 
 def stack(name: str, readers: Sequence[Reader]) -> np.ndarray:

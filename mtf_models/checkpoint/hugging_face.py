@@ -179,6 +179,13 @@ def is_hugging_face_folder(folder: Path) -> bool:
     return (folder / CONFIG_FILE).is_file() and not steps_in(folder)
 
 
+def convert_first(folder: Path) -> str:
+    """The end of a message that refuses a folder: what to do if it is of Hugging Face's kind."""
+    if not is_hugging_face_folder(folder):
+        return ""
+    return f" It is a Hugging Face folder: convert it first, mtf convert {folder} --output=FOLDER."
+
+
 def write_hugging_face(
     folder: Path,
     architecture: Architecture,

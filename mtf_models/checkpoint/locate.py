@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from mtf_models.checkpoint.hugging_face import convert_first
 from mtf_models.checkpoint.manager import CheckpointManager
 from mtf_models.checkpoint.names import index_of, step_of
 from mtf_models.checkpoint.reader import find_faults
@@ -90,7 +91,7 @@ def _in_folder(folder: Path, step: int | None) -> Path:
     torn = "".join(f"; torn is {prefix.name}: {fault}" for prefix, fault in manager.torn())
     pickles = [name for name in names if name.endswith(_PICKLES)]
     others = f". Pickled files are never read: {', '.join(pickles)}" if pickles else ""
-    raise CheckpointError(f"{folder} has {wanted}; {there}{torn}{others}.")
+    raise CheckpointError(f"{folder} has {wanted}; {there}{torn}{others}.{convert_first(folder)}")
 
 
 def _no_checkpoint(path: Path) -> str:

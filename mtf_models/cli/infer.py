@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="at most so many tokens for each input",
     )
     inference.add_argument(
-        "--beam_size", type=positive, metavar="N", help="hypotheses of a beam search; 1 is greedy"
+        "--beam_size", type=positive, metavar="N", help="hypotheses of a beam search; 1 for none"
     )
     inference.add_argument(
         "--alpha", type=float, metavar="X", help="exponent of a beam search's length penalty"

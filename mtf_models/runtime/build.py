@@ -7,6 +7,7 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,6 +20,7 @@ from mtf_models.checkpoint import (
     locate,
     restore,
 )
+from mtf_models.checkpoint.hugging_face import convert_first
 from mtf_models.checkpoint.locate import folder_of, readable
 from mtf_models.checkpoint.source import Source
 from mtf_models.config import Config
@@ -108,7 +110,8 @@ def load_model(
     with readable(path):
         is_hugging_face = is_hugging_face_folder(Path(path))
     if is_hugging_face:
-        return _hugging_face_model(Path(path), Mesh() if mesh is None else mesh, step)
+        _refuse_of_hugging_face(path, step=step, allow_partial=allow_partial or None)
+        return _hugging_face_model(Path(path), Mesh() if mesh is None else mesh)
     folder = folder_of(path)
     config = read_folder_config(folder)
     if mesh is None:
@@ -151,12 +154,17 @@ def restored_model(
     return model, reader.step
 
 
-def _hugging_face_model(folder: Path, mesh: Mesh, step: int | None) -> Model:
-    if step is not None:
+def _refuse_of_hugging_face(folder: str | Path, **given: Any) -> None:
+    """Refuses arguments that are for checkpoints of ours; None is not given."""
+    found = [f"{name}={value}" for name, value in given.items() if value is not None]
+    if found:
         raise CheckpointError(
-            f"{folder} is a Hugging Face folder, which holds one model and no steps; leave out "
-            f"step={step}."
+            f"{folder} is a Hugging Face folder, which holds one whole model and no steps; leave "
+            f"out {' and '.join(found)}."
         )
+
+
+def _hugging_face_model(folder: Path, mesh: Mesh) -> Model:
     reader = HuggingFaceReader(folder)
     config = config_of(reader.architecture, reader.weights_dtype)
     model = model_from_config(config, mesh, reader=reader)
@@ -187,11 +195,9 @@ def require_run_folder(folder: Path) -> None:
     """
     with readable(folder):
         found = (folder / CONFIG_FILE).is_file()
+        cure = convert_first(folder) or " Give the folder that `mtf train --model_dir` wrote."
     if not found:
-        raise CheckpointError(
-            f"{folder} is not a run folder: it has no {CONFIG_FILE}. Give the folder that "
-            "`mtf train --model_dir` wrote."
-        )
+        raise CheckpointError(f"{folder} is not a run folder: it has no {CONFIG_FILE}.{cure}")
 
 
 def model_from_config(

@@ -56,12 +56,13 @@ class Comparison:
         )
 
 
-def compare(model: Model, folder: Path) -> Comparison:
+def compare(model: Model, folder: Path, name: str | Path) -> Comparison:
     """Compares a model with what transformers makes of a Hugging Face folder.
 
     Args:
         model: computes in float32.
         folder: of Hugging Face's kind.
+        name: what messages call it, which may be written aside.
 
     Raises:
         CheckpointError: if transformers cannot open the folder, or the two differ by more than
@@ -72,7 +73,7 @@ def compare(model: Model, folder: Path) -> Comparison:
         names = " ".join(missing)
         return Comparison(False, f"not installed: {names} (pip install {names})")
     features = fixed_features(model.network.vocab_sizes["targets"])
-    theirs = _their_logits(folder, features)
+    theirs = _their_logits(folder, name, features)
     if isinstance(theirs, str):
         return Comparison(False, theirs)
     ours = model(features).logits.numpy()[..., : theirs.shape[-1]]
@@ -117,10 +118,12 @@ def _missing() -> list[str]:
     return [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
 
 
-def _their_logits(folder: Path, features: dict[str, np.ndarray]) -> np.ndarray | str:
+def _their_logits(
+    folder: Path, name: str | Path, features: dict[str, np.ndarray]
+) -> np.ndarray | str:
     """[batch, length, vocab], or why there are none."""
     with tempfile.TemporaryDirectory() as temporary:
-        files = [str(Path(temporary, name)) for name in ("features.npz", "logits.npy")]
+        files = [str(Path(temporary, file)) for file in ("features.npz", "logits.npy")]
         np.savez(files[0], **features)
         process = subprocess.run(
             [sys.executable, "-m", transformers_logits.__name__, str(folder.absolute()), *files],
@@ -130,12 +133,12 @@ def _their_logits(folder: Path, features: dict[str, np.ndarray]) -> np.ndarray |
         )
         last = (process.stderr.strip().splitlines() or [""])[-1]
         if process.returncode < 0:
-            name = signal.Signals(-process.returncode).name
-            return f"the process that ran transformers was ended by {name}"
+            ended_by = signal.Signals(-process.returncode).name
+            return f"the process that ran transformers was ended by {ended_by}"
         if process.returncode == transformers_logits.CANNOT_RUN:
             return f"transformers cannot be imported ({last})"
         if process.returncode:
-            raise CheckpointError(f"transformers cannot run {folder}: {last}")
+            raise CheckpointError(f"transformers cannot run {name}: {last}")
         return np.load(files[1])
 
 

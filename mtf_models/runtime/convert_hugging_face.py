@@ -64,7 +64,7 @@ def _import(options: ConvertOptions) -> None:
         RunFolder(folder).describe(config, model)
         tokenizer = tokenizer_files.copy(source, folder)
         written = gin_config.parse([str(folder / CONFIG_FILE)], [_IN_FLOAT32])
-        comparison = compare(_restored(written, Reader(prefix_of(folder, step))), source)
+        comparison = compare(_restored(written, Reader(prefix_of(folder, step))), source, source)
         write_report(folder, source, comparison)
     _report(source, prefix_of(Path(options.output), step), model.parameters, comparison, tokenizer)
 
@@ -84,7 +84,8 @@ def _export(options: ConvertOptions) -> None:
         real_ids = model.network.vocab_sizes["targets"]
         write_hugging_face(folder, architecture, reader, stored, real_ids)
         tokenizer = tokenizer_files.write(config, source, folder)
-        comparison = compare(_compared(model, reader, architecture, folder), folder)
+        compared = _compared(model, reader, architecture, folder)
+        comparison = compare(compared, folder, options.output)
         write_report(folder, prefix, comparison)
     slots = sum(is_slot(name) for name in reader.names)
     _report(prefix, Path(options.output), model.parameters, comparison, tokenizer, slots)

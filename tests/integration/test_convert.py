@@ -43,9 +43,11 @@ def test_average(tmp_path):
     assert found["global_step"] == 1
     assert "left out   1 optimizer slots" in outcome.out
     assert "has no config" in outcome.err
+    assert "cast" not in outcome.out + outcome.err
 
     words = ("--average", "--keep_slots", "--global_step=7", "--dtype=bfloat16")
-    mtf("convert", *sources, *words, f"--output={tmp_path / 'kept'}")
+    outcome = mtf("convert", *sources, *words, f"--output={tmp_path / 'kept'}")
+    assert "cast fp32→bf16: 1 tensors" in outcome.err
     found = read(tmp_path / "kept")
     np.testing.assert_array_equal(found["a/kernel_slot_v"], np.full([3, 2], -1.75))
     assert found["a/kernel"].dtype == ml_dtypes.bfloat16

@@ -52,7 +52,7 @@ def answer(monkeypatch, installed):
 def test_equal_logits(answer, tmp_path):
     # What is at padding does not count.
     answer(lambda targets: np.eye(VOCAB)[targets] + np.expand_dims(targets == 0, -1) * 9 + 1e-6)
-    found = compare(Echo(), tmp_path)
+    found = compare(Echo(), tmp_path, "made")
     assert found.compared
     assert found.largest_difference == pytest.approx(1e-6, rel=0.1)
     assert "largest difference 1.0" in str(found)
@@ -61,7 +61,7 @@ def test_equal_logits(answer, tmp_path):
 def test_different_logits_are_an_error(answer, tmp_path):
     answer(lambda targets: np.eye(VOCAB)[targets] + 1e-3)
     with pytest.raises(CheckpointError, match="does not compute what its source does"):
-        compare(Echo(), tmp_path)
+        compare(Echo(), tmp_path, "made")
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_different_logits_are_an_error(answer, tmp_path):
 )
 def test_what_cannot_be_compared_is_said(answer, tmp_path, status, said, reason):
     answer(status=status, stderr=said)
-    found = compare(Echo(), tmp_path)
+    found = compare(Echo(), tmp_path, "made")
     assert not found.compared
     assert reason in str(found)
 
 
 def test_a_folder_that_transformers_refuses(answer, tmp_path):
     answer(status=1, stderr="Traceback ...\nValueError: bad config")
-    with pytest.raises(CheckpointError, match="ValueError: bad config"):
-        compare(Echo(), tmp_path)
+    with pytest.raises(CheckpointError, match="cannot run made: ValueError: bad config"):
+        compare(Echo(), tmp_path, "made")
 
 
 def test_without_torch(monkeypatch, tmp_path):
     monkeypatch.setattr(compare_logits, "_missing", lambda: ["torch"])
-    found = compare(Echo(), tmp_path)
+    found = compare(Echo(), tmp_path, "made")
     assert str(found).startswith("not compared: not installed: torch")
     write_report(tmp_path, tmp_path / "source", found)
     report = json.loads((tmp_path / "conversion.json").read_text())
