@@ -1,5 +1,6 @@
 """The methods of `MtfModel` on the folder of a run of the original."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -113,3 +114,16 @@ def test_what_it_refuses(folder, tmp_path):
         make(folder, learning_rate_schedule=lambda step: 0.1)
     with pytest.raises(ConfigError, match="predict_fn"):
         make(folder, predict_fn=print)
+
+
+def test_the_guides_example_runs(trained, repository, tmp_path, monkeypatch, capsys):
+    guide = (repository / "docs" / "old_command_lines.md").read_text("utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert "cmudict_g2p" in block and "finetune_steps=1000" in block
+    block = block.replace("cmudict_g2p", "numbered").replace("steps=1000", "steps=2")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(trained[0], "runs/pretrained")
+    Path("in.txt").write_text("n1\nn2\n")
+    exec(compile(block, "old_command_lines.md", "exec"), {})
+    assert "{22: {'numbered': {" in capsys.readouterr().out
+    assert len(read(Path("out.txt-22"))) == 2

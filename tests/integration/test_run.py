@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import sys
 
 import pytest
 import tensorflow as tf
@@ -103,7 +105,7 @@ def test_model_info(trained):
     for line in ("seed       0", "devices    CPU:0", f"parameters {PARAMETERS:,}"):
         assert line in text
     assert re.search(r"tensorflow \d", text)
-    assert re.search(r"command .*", text)
+    assert f"command    {shlex.join(sys.argv)}\n" in text
     assert f"{384 * 32 * 4:,}  shared/embedding [vocab=384, d_model=32]" in text
     assert f"{PARAMETERS * 4:,}  all" in text
 

@@ -1,5 +1,7 @@
 """What `Model.decode` and `Model.score` give, and what they refuse."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -208,3 +210,12 @@ def test_what_does_not_fit_the_rows_is_refused(model, options, error):
 def test_a_decoder_alone_takes_no_prefix(lm):
     with pytest.raises(ConfigError, match="as inputs: give no prefix"):
         lm.decode({"inputs": PROMPTS}, prefix=PROMPTS)
+
+
+def test_the_guides_examples_run(model, repository):
+    guide = (repository / "docs" / "decoding.md").read_text("utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    names = {"model": model, "ids": INPUTS, "targets": INPUTS}
+    exec(compile(block, "decoding.md", "exec"), names)
+    assert names["best"].ids.shape == mtf.Shape("batch:3 length:6")
+    assert names["many"].ids.shape == mtf.Shape("batch:3 beam:3 length:6")
