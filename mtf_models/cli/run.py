@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mtf_models.cli.arguments import not_negative, options_from, positive
@@ -26,6 +26,34 @@ TPU_FLAGS = (
 
 MODES = ("train", "finetune", "eval", "predict", "score", "export_predict", "export_score")
 
+_API_NUMBERS: dict[str, Callable[[str], Any]] = {
+    "batch_size": positive,
+    "input_sequence_length": positive,
+    "target_sequence_length": positive,
+    "train_steps": positive,
+    "beam_size": positive,
+    "temperature": float,
+    "keep_top_k": int,
+}
+_API_TEXTS = {
+    "eval_summary_dir": "where evaluations are written",
+    "eval_split": f"the split to evaluate (default: {RunOptions.eval_split})",
+    "input_file": "text file of inputs, one a line",
+    "target_file": "text file of targets to score",
+    "output_file": "what is written, without step or ending",
+    "export_dir": "where to export to",
+}
+API_FLAGS = (
+    "mode",
+    "mixture_or_task",
+    "pretrained_model_dir",
+    "checkpoint_mode",
+    "checkpoint_steps",
+    *_API_NUMBERS,
+    *_API_TEXTS,
+)
+"""Flags that say what to do in place of gin, with `use_model_api` only."""
+
 _TRUTH = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
@@ -42,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     """Does what the gin files or the flags say, and returns the exit status."""
     args.without_meaning = [name for name in TPU_FLAGS if hasattr(args, name)]
     options = options_from(args, RunOptions)
-    check(options)
+    check(options, [name for name in API_FLAGS if hasattr(args, name)])
     start_tensorflow()
     if options.use_model_api:
         from mtf_models.runtime import model_api as body
@@ -52,17 +80,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def check(options: RunOptions) -> None:
-    """Refuses combinations of flags that the original refuses.
+def check(options: RunOptions, given: Sequence[str]) -> None:
+    """Refuses combinations of flags that the original refuses, or would take no notice of.
+
+    Args:
+        options: of the command.
+        given: those of `API_FLAGS` that are on the command line.
 
     Raises:
-        ConfigError: if `mode` and `use_model_api` do not come together, or the checkpoints asked
-            for are not said.
+        ConfigError: if flags of `use_model_api` are given without it, it without `mode`, or the
+            checkpoints asked for are not said.
     """
-    if options.mode and not options.use_model_api:
+    if given and not options.use_model_api:
+        flags = ", ".join(f"--{name}" for name in given)
         raise ConfigError(
-            f"--mode={options.mode} needs --use_model_api; without it the mode is in gin: "
-            "--gin_param=\"run.mode = 'eval'\", or a file such as --gin_file=eval.gin."
+            f"Without --use_model_api gin says what these flags say: {flags}. Add --use_model_api, "
+            'or bind it: --gin_param="run.mode = \'eval\'", --gin_param="run.train_steps = 100", '
+            "or a file such as --gin_file=eval.gin."
         )
     if options.use_model_api and not options.mode:
         raise ConfigError(f"--use_model_api needs --mode, one of {', '.join(MODES)}.")
@@ -104,26 +138,10 @@ def _add_api_arguments(parser: argparse.ArgumentParser) -> None:
     api.add_argument(
         "--checkpoint_steps", action=_Listed, type=not_negative, metavar="N,M", help="the specific"
     )
-    numbers: dict[str, Callable[[str], Any]] = {
-        "batch_size": positive,
-        "input_sequence_length": positive,
-        "target_sequence_length": positive,
-        "train_steps": positive,
-        "beam_size": positive,
-        "temperature": float,
-        "keep_top_k": int,
-    }
-    for name, kind in numbers.items():
+    for name, kind in _API_NUMBERS.items():
         default = getattr(RunOptions, name)
         api.add_argument(f"--{name}", type=kind, metavar="N", help=f"default: {default}")
-    for name, what in {
-        "eval_summary_dir": "where evaluations are written",
-        "eval_split": f"the split to evaluate (default: {RunOptions.eval_split})",
-        "input_file": "text file of inputs, one a line",
-        "target_file": "text file of targets to score",
-        "output_file": "what is written, without step or ending",
-        "export_dir": "where to export to",
-    }.items():
+    for name, what in _API_TEXTS.items():
         api.add_argument(f"--{name}", metavar="...", help=what)
 
 

@@ -112,3 +112,21 @@ def test_values_are_checked(capsys, words, message):
         main(["run", *words])
     assert end.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_flags_of_the_api_are_refused_without_it(received, capsys):
+    """All of them at once, those with their default value too."""
+    config = {"model_dir", "gin_file", "gin_param", "gin_location_prefix", "module_import"}
+    config |= {"t5_tfds_data_dir", "additional_task_cache_dirs", "skip_all_gin_unknowns"}
+    config |= {"additional_deprecated_gin_references"}
+    words = [f"--{name}={text}" for name, (text, _) in FLAGS.items() if name not in config]
+    assert main(["run", "--model_dir=d", *words, "--mode=eval"]) == 2
+    message = capsys.readouterr().err
+    assert "--use_model_api" in message
+    for name in {*FLAGS, "mode"} - config:
+        assert f"--{name}" in message
+    for name in config:
+        assert f"--{name}," not in message
+    assert main(["run", "--nouse_model_api", "--batch_size=1"]) == 2
+    assert "these flags say: --batch_size." in capsys.readouterr().err
+    assert received == []

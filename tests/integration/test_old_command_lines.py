@@ -244,7 +244,7 @@ REFUSED = {
         "run.eval_checkpoint_step is 'al'",
     ),
     "no task": (["--gin_param=run.mode = 'eval'"], "Mode eval needs a task"),
-    "a mode without the API": (["--mode=eval"], "needs --use_model_api"),
+    "a mode without the API": (["--mode=eval"], "Add --use_model_api"),
     "the API without a mode": (["--use_model_api"], "--use_model_api needs --mode"),
     "an unknown gin name": (["--gin_param=Nothing.here = 1"], "no configurable 'Nothing'"),
     "an unknown flag": (["--gin_fiel=x"], "did you mean --gin_file"),
