@@ -153,14 +153,14 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
     batch_size = training_rows(mesh, settings)
     with config.active():
         steps = total_steps(mesh, settings)
-    manager = CheckpointManager(folder.path, keep=settings.keep_checkpoint_max)
-    source = _source(manager, settings, options)
+    source = _source(folder, settings, options)
     reader = None if source is None else Reader(source.prefix)
     model = model_from_config(config, mesh, settings.seed, options.strict, reader, batch_size)
     before = fine_tune.recorded_source(settings.init_checkpoint) if source else None
+    trainer = Trainer(model)
     return _Run(
-        Trainer(model),
-        manager,
+        trainer,
+        trainer.manager(folder.path),
         config,
         settings,
         steps,
@@ -173,12 +173,12 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
 
 
 def _source(
-    manager: CheckpointManager, settings: RunSettings, options: TrainOptions
+    folder: RunFolder, settings: RunSettings, options: TrainOptions
 ) -> InitialCheckpoint | None:
     """What a run begins with that has no checkpoint of its own, if not with random values."""
     if settings.init_checkpoint is None:
         return None
-    if manager.latest() is not None and not options.overwrite:
+    if CheckpointManager(folder.path).latest() is not None and not options.overwrite:
         return None
     return InitialCheckpoint.find(settings.init_checkpoint)
 

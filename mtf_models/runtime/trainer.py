@@ -72,6 +72,7 @@ class Trainer:
             self.trained = trained_variables(model.variables.values(), chosen_by)
         self._slots_of = {v.name: self._add_slots(v) for v in self.trained}
         self._step = CompiledFunction(model.mesh, self._compute_step)
+        self._managers: dict[Path, CheckpointManager] = {}
 
     @property
     def slots(self) -> Mapping[str, list[Variable]]:
@@ -124,6 +125,9 @@ class Trainer:
     def save(self, folder: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
         """Writes weights and slots as a checkpoint of this step, and the config if there is none.
 
+        As in training, the config says how many are kept, and what this trainer wrote in the
+        folder, or what lies after the step that it restored from there, is replaced.
+
         Args:
             folder: the run folder.
             extra: what else a resumed run needs.
@@ -132,14 +136,15 @@ class Trainer:
             The path of the checkpoint without endings.
 
         Raises:
-            CheckpointError: if it cannot be written; earlier ones stay.
+            CheckpointError: if it cannot be written, or another run wrote one of this step; earlier
+                ones stay.
             ConfigError: if the folder is that of another config.
         """
         run_folder = RunFolder(folder)
         if run_folder.config_file.exists():
             recorded = gin_config.parse([str(run_folder.config_file)])
             run_folder.check_same(recorded, self.model.config)
-        prefix = CheckpointManager(folder).save(self.step_number, self.variables, extra)
+        prefix = self.manager(folder).save(self.step_number, self.variables, extra)
         if not run_folder.config_file.exists():
             run_folder.describe(self.model.config, self.model)
         return prefix
@@ -162,7 +167,7 @@ class Trainer:
         Raises:
             CheckpointError: if there is no such checkpoint, or it does not fit.
         """
-        manager = CheckpointManager(folder)
+        manager = self.manager(folder)
         step = checked_step(manager, step)
         has_slots = any(map(is_slot, Reader(manager.prefix(step)).names))
         allowed = () if has_slots else tuple(self._slots.variables)
@@ -170,6 +175,14 @@ class Trainer:
         extra = manager.restore(step, self.variables, allowed, left, allow_partial)
         self.step_number = step
         return extra
+
+    def manager(self, folder: str | Path) -> CheckpointManager:
+        """The checkpoints of a folder, which remembers what this trainer saved and restored."""
+        path = Path(folder).resolve()
+        if path not in self._managers:
+            keep = self.model.settings.keep_checkpoint_max
+            self._managers[path] = CheckpointManager(folder, keep=keep)
+        return self._managers[path]
 
     def _slots_of_untrained(self) -> list[str]:
         others = [v for v in self.model.variables.values() if v.name not in self._slots_of]

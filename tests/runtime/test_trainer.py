@@ -175,3 +175,33 @@ def test_a_checkpoint_of_another_optimizer_is_refused_and_changes_nothing(
         other.restore(tmp_path, 1)
     assert other.step_number == 0
     np.testing.assert_array_equal(other.model.variables["transformer/embedding"].numpy(), before)
+
+
+def steps_in(folder):
+    return sorted(int(file.stem.rpartition("-")[2]) for file in folder.glob("*.index"))
+
+
+def test_a_trainer_replaces_its_own_checkpoints_and_keeps_as_many_as_the_config_says(
+    build_lm, batch, tmp_path
+):
+    keeps = "run.keep_checkpoint_max = 2"
+    trainer = mtf.Trainer(build_lm(keeps), learning_rate=0.01)
+    for _ in range(3):
+        trainer.step(batch)
+        trainer.save(tmp_path)
+    assert steps_in(tmp_path) == [2, 3]
+    trainer.save(tmp_path, extra={"again": True})
+    assert trainer.restore(tmp_path, 3) == {"again": True}
+
+    resumed = mtf.Trainer(build_lm(keeps), learning_rate=0.5)
+    resumed.restore(tmp_path, 2)
+    with pytest.raises(CheckpointError, match="model.ckpt-2 exists and was not written by this"):
+        resumed.save(tmp_path)
+    resumed.step(batch)
+    resumed.save(tmp_path, extra={"abandoned": False})
+    assert resumed.restore(tmp_path, 3) == {"abandoned": False}
+    assert steps_in(tmp_path) == [2, 3]
+    with pytest.raises(CheckpointError, match="was not written by this run"):
+        trainer_of_another_run = mtf.Trainer(build_lm(keeps))
+        trainer_of_another_run.step_number = 3
+        trainer_of_another_run.save(tmp_path)
