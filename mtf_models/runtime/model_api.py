@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mtf_models.config import skipping
 from mtf_models.errors import ConfigError
 from mtf_models.runtime.modes.checkpoint_steps import CheckpointSteps
+from mtf_models.runtime.modes.recorded_command import recorded_command
 from mtf_models.runtime.modes.run import say_without_meaning, use_data_folders
 from mtf_models.runtime.mtf_model import MtfModel
 from mtf_models.runtime.options import RunOptions
@@ -24,7 +25,10 @@ def run(options: RunOptions) -> None:
     say_without_meaning(options)
     use_data_folders(options)
     names = options.additional_deprecated_gin_references
-    with skipping(names, options.skip_all_gin_unknowns):
+    with (
+        skipping(names, options.skip_all_gin_unknowns),
+        recorded_command(options.model_dir),
+    ):
         _modes(options)[options.mode]()
 
 

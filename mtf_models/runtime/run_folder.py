@@ -101,7 +101,7 @@ class RunFolder:
             )
 
     def clear(self) -> None:
-        """Deletes what runs write, and nothing else."""
+        """Deletes what training writes, and nothing else: commands and evaluations stay."""
         for pattern in _OURS:
             for file in self.path.glob(pattern):
                 file.unlink()

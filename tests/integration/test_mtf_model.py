@@ -65,6 +65,7 @@ def test_it_evaluates(folder):
     found = model.eval("hundred", checkpoint_steps=[3], summary_dir=folder / "decoded")
     assert found == {3: {"hundred": {"exactly": 0.0}}}
     assert len(read(folder / "decoded" / "hundred_3_predictions")) == 4
+    assert not (folder / "commands").exists()  # There is no command.
 
 
 def test_fine_tuning_is_begun_as_the_original_does(folder, tmp_path, monkeypatch):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shlex
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from mtf_models.errors import ConfigError, did_you_mean, failing_run
 from mtf_models.runtime import prepare, train
 from mtf_models.runtime.imports import query_task
 from mtf_models.runtime.modes import checkpoint_steps, evaluate, infer, perplexity, score
+from mtf_models.runtime.modes.recorded_command import recorded_command
 from mtf_models.runtime.modes.used_model import UsedModel
 from mtf_models.runtime.options import RunOptions, TrainOptions
 from mtf_models.runtime.recorded_mesh import mesh_for
@@ -50,7 +49,10 @@ def run(options: RunOptions) -> None:
     say_without_meaning(options)
     use_data_folders(options)
     names = options.additional_deprecated_gin_references
-    with skipping(names, options.skip_all_gin_unknowns):
+    with (
+        skipping(names, options.skip_all_gin_unknowns),
+        recorded_command(options.model_dir),
+    ):
         given = _train_options(options)
         prepare.register(given)
         config, given = as_the_original(given)
@@ -59,7 +61,6 @@ def run(options: RunOptions) -> None:
         if mode == "train":
             # The original goes on under whatever config it is given.
             train.run(given, refuses_other_config=False)
-            record_command(Path(options.model_dir))
         else:
             use(Path(options.model_dir), config, settings, mode)
 
@@ -108,8 +109,6 @@ def at_each(
     for step in steps:
         # Where checkpoints are waited for, the first one may be long in coming.
         used = used or UsedModel(folder, config, mesh_for(config, config, as_asked=False))
-        if used.step is None:
-            record_command(folder)
         with failing_run(), config.active():
             found.append(work(used.at(step)))
     return found
@@ -132,15 +131,6 @@ def use_data_folders(options: RunOptions) -> None:
         import seqio
 
         seqio.add_global_cache_dirs(list(options.additional_task_cache_dirs))
-
-
-def record_command(folder: Path) -> None:
-    """Writes the command line into `commands/command` of a run folder, or `command.1`, ..."""
-    commands = folder / "commands"
-    commands.mkdir(exist_ok=True)
-    number = sum(1 for _ in commands.glob("command*"))
-    name = f"command.{number}" if number else "command"
-    (commands / name).write_text(f"{shlex.join(sys.argv)}\n", encoding="utf-8")
 
 
 def checked_mode(mode: str) -> str:
