@@ -54,7 +54,7 @@ def build_model(
     gin_files: str | Sequence[str] = (),
     gin_params: str | Sequence[str] = (),
     mesh: Mesh | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     pad_vocab: bool = False,
     strict: bool = False,
 ) -> Model:
@@ -67,7 +67,7 @@ def build_model(
         gin_files: a path, as given or below `gin/`, or several, later ones overriding earlier ones.
         gin_params: a binding, or several, applied last.
         mesh: where it runs; None for one device.
-        seed: of initial values and dropout.
+        seed: of initial values and dropout, which the config records; None for the config's, or 0.
         pad_vocab: whether vocabularies are padded until they divide over the mesh, the padding
             masked everywhere.
         strict: whether weights that no layout rule splits are an error.
@@ -81,10 +81,12 @@ def build_model(
     files, params = (
         [given] if isinstance(given, str) else list(given) for given in (gin_files, gin_params)
     )
+    if seed is not None:
+        params.append(f"utils.run.seed = {seed}")
     if pad_vocab:
         params.append(padding_binding(mesh))
     config = gin_config.parse(files, params)
-    return model_from_config(config, mesh, seed, strict)
+    return model_from_config(config, mesh, config.query("utils.run.seed", 0), strict)
 
 
 def load_model(

@@ -126,3 +126,15 @@ def test_another_mesh_is_recorded_and_not_used(fixtures_dir, tmp_path, caplog):
     assert any(
         "batch:128,model:2" in r.message and "one device" in r.message for r in caplog.records
     )
+
+
+def test_the_seed_is_recorded_with_the_config(build, tmp_path):
+    bound = "run.seed = 7"
+    assert build("lm_tiny", bound).seed == 7
+    assert build("lm_tiny", bound, seed=0).seed == 0
+    assert build("lm_tiny").seed == 0
+    model = build("lm_tiny", "num_layers = 1", seed=5)
+    mtf.Trainer(model).save(tmp_path)
+    loaded = mtf.load_model(tmp_path)
+    assert loaded.seed == model.seed == 5
+    assert loaded.config.query("run.seed") == 5
