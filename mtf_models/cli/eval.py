@@ -14,6 +14,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     evaluation = parser.add_argument_group("evaluation")
     evaluation.add_argument(
+        "--task", metavar="NAME", help="the task or mixture (default: the config's)"
+    )
+    evaluation.add_argument(
         "--step", type=not_negative, metavar="N", help="the checkpoint (default: the latest)"
     )
     evaluation.add_argument("--split", metavar="NAME", help="the split of the dataset")

@@ -220,7 +220,7 @@ def run(options: EvalOptions) -> None:
     from mtf_models.data.tasks import tasks_with_split
 
     model, step = load_for_use(options)
-    name, split = prepare.task_name(model.config), options.split or SPLIT
+    name, split = options.task or prepare.task_name(model.config), options.split or SPLIT
     count = options.num_examples or prepare.eval_examples(model.config)
     tasks_with_split(name, split)
     folder = folder_of(options.model_dir)

@@ -93,11 +93,13 @@ class EvalOptions(ModelOptions):
 
     Attributes:
         model_dir: the run folder.
+        task: the task or mixture; None for the config's.
         step: the checkpoint; None for the latest.
         split: the split of the dataset.
         num_examples: at most so many examples of each task; None for all.
     """
 
+    task: str | None = None
     step: int | None = None
     split: str | None = None
     num_examples: int | None = None

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import seqio
 from commands import finish, mtf, rows, start
 
 from mtf_models.runtime.build import load_model
@@ -53,6 +54,18 @@ def test_evaluation_of_part_of_a_split_at_a_step(folder):
         f"n{i}" for i in range(5)
     ]
     assert rows(folder)[-1]["step"] == 10
+
+
+def test_evaluation_of_another_task(folder):
+    seqio.MixtureRegistry.add("numbered_once_more", ["numbered"], default_rate=1)
+    gin = "--gin_param=mesh_eval_dataset_fn.mixture_or_task_name = 'none_such'"
+    words = (f"--model_dir={folder}", "--num_examples=1")
+    outcome = mtf("eval", *words, gin, "--task=numbered_once_more")
+    assert outcome.status == 0, outcome.err
+    assert outcome.out.startswith("step 20  numbered, 1 examples: exactly ")
+    outcome = mtf("eval", *words, "--task=numbere")
+    assert outcome.status == 2
+    assert "no task or mixture 'numbere'" in outcome.err
 
 
 def test_evaluation_ends_a_line_that_was_left_torn(folder):
