@@ -98,7 +98,8 @@ def reduce_logsumexp(
 @operation
 def softmax(x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | None = None) -> Tensor:
     """exp(x) over its sum along `reduced_dim`; an extra logit joins the sum only."""
-    if extra_logit is None:
+    # TensorFlow's softmax on CPUs takes no more dimensions.
+    if extra_logit is None and x.shape.ndims <= 5:
         return make(x.mesh, tf.nn.softmax(x.value, axis=x.shape.axis(reduced_dim)), x.shape)
     return exp(log_softmax(x, reduced_dim, extra_logit))
 

@@ -63,6 +63,8 @@ def test_greedy_ids(recorded, decode):
 def test_scores_are_those_of_the_decoded_ids(recorded, model):
     if recorded.has_experts:
         pytest.skip("a token that is decoded shares the slots of experts with other tokens")
+    if recorded.folder.name == "ensemble":
+        pytest.skip("it chooses padding only")
     inputs = recorded["decode/inputs"]
     if recorded.is_lm:  # prompts are read and not scored
         result = model.decode({"inputs": inputs}, max_decode_length=8)
@@ -73,7 +75,7 @@ def test_scores_are_those_of_the_decoded_ids(recorded, model):
         rescored = model.score({"inputs": inputs, "targets": result.ids})
     # Padding can be chosen, and is not scored when it is given.
     chosen = np.asarray(result.ids)[:, 0] != 0
-    assert chosen.any() or recorded.folder.name == "ensemble"
+    assert chosen.any()
     np.testing.assert_allclose(
         np.asarray(result.scores)[chosen], np.asarray(rescored)[chosen], rtol=1e-5
     )

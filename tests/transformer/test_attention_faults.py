@@ -2,7 +2,6 @@
 
 import pytest
 
-import mtf_models as mtf
 from mtf_models.errors import ConfigError
 from mtf_models.transformer.attention import EncDecAttention, SelfAttention
 
@@ -39,4 +38,6 @@ def test_hybrid_attention_is_not_for_decoders(build):
     hybrid = 'decoder/SelfAttention.attention_func = "hybrid"'
     with pytest.raises(ConfigError, match="normalised over all queries.*encoder/SelfAttention"):
         build("t5_tiny", hybrid)
-    build("t5_tiny", hybrid.replace("decoder", "encoder"), mesh=mtf.Mesh())
+    model = build("t5_tiny", hybrid.replace("decoder", "encoder"))
+    coefficients = [v.numpy() for n, v in model.variables.items() if "doubly_coeff" in n]
+    assert list(map(float, coefficients)) == [0.5, 0.5]

@@ -85,6 +85,21 @@ def test_bfloat16_is_near_float32(build, model, batch):
     assert found == pytest.approx(right, rel=0.02)
 
 
+# These know nothing of members.
+ALONE = ("random", "factorized", "convolution")
+
+
+def test_an_ensemble_is_its_members(build, batch):
+    layers = ", ".join(layer for name, layer in LAYERS.items() if name not in ALONE)
+    params = (f"make_layer_stack.layers = [{layers}]", "num_layers = 1", *LENGTHS)
+    members = [build("lm_tiny", *params, seed=seed) for seed in (1, 2)]
+    ensemble = build("lm_tiny", *params, "Unitransformer.ensemble = 2")
+    for name, variable in ensemble.variables.items():
+        variable.assign(np.stack([m.variables[name].numpy() for m in members]))
+    right = sum(float(member(batch).loss) for member in members)
+    assert float(ensemble(batch).loss) == pytest.approx(right, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     "layer, message",
     [
