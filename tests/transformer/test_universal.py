@@ -73,16 +73,20 @@ def test_it_decodes_step_by_step_as_it_reads_whole_sequences(build, variant):
     np.testing.assert_allclose(result.scores, rescored, rtol=1e-5)
 
 
+STARTS = {"position_start_index": "step", "add_position_timing_signal": True}
+
+
 @pytest.mark.parametrize(
-    "layer",
+    "layer, options",
     [
-        '(@LocalSelfAttention, {"radius": 3})',
-        '(@Conv1DLayer, {"filter_size": 3, "output_size": 32})',
+        ('(@LocalSelfAttention, {"radius": 3})', {}),
+        ('(@Conv1DLayer, {"filter_size": 3, "output_size": 32})', {}),
+        ("@SelfAttention", STARTS),
     ],
 )
-def test_each_step_remembers_positions_of_its_own(build, layer):
+def test_prompts_are_read_as_what_is_decoded_after_them(build, layer, options):
     layers = f"transformer.make_layer_stack.layers = [{layer}, @DenseReluDense]"
-    model = build("lm_tiny", *bindings(num_rec_steps=3), layers, seed=2)
+    model = build("lm_tiny", *bindings(num_rec_steps=3, **options), layers, seed=2)
     prompts = INPUTS[:, :3]
     result = model.decode({"inputs": prompts}, max_decode_length=5)
     given = {"targets": np.pad(prompts, [[0, 0], [0, 5]])}

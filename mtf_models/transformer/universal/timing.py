@@ -46,7 +46,8 @@ def position_signal(context: Context, step: int, num_steps: int, start: str | No
         start: what is added to the positions: None for nothing, "step" for the step's part of the
             length, "random" for a random part of it, in training only.
     """
-    length = context.memory_length_dim.size
+    # A prefill reads fewer positions than the steps after it will see.
+    length = context.cache_length or context.memory_length_dim.size
     shift = length * step // num_steps if start == "step" else 0
     position = context.position + shift
     if start == "random" and context.is_training:
