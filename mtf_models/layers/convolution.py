@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import mtf_models.mesh as mtf
-from mtf_models.errors import refuse
+from mtf_models.errors import ConfigError, refuse
 from mtf_models.layers.dense import dense
-from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
+from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType, scopes
 from mtf_models.mesh.initializers import Initializer, random_normal, zeros
 
 
@@ -284,7 +284,17 @@ def _kernel(
     variable_dtype: VariableDType | None,
     name: str,
 ) -> Tensor:
-    """The variable `<name>/kernel`: filter dimensions, then channels."""
+    """The variable `<name>/kernel`: filter dimensions, then channels.
+
+    Raises:
+        ConfigError: in an ensemble.
+    """
+    if scopes.stacked_dims():
+        raise ConfigError(
+            f"{scopes.full_name(name)} is a convolution with one kernel for all of its input, "
+            "which an ensemble cannot have: bind Unitransformer.ensemble to None, or another layer "
+            "(SeparableConv1DLayer can be in one)."
+        )
     names = ("fd", "fh", "fw")[-len(sizes) :]
     dims = [Dimension(n, size) for n, size in zip(names, sizes, strict=True)]
     dtype = variable_dtype or VariableDType(activation=x.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import mtf_models.mesh as mtf
 from mtf_models.errors import ConfigError
 from mtf_models.layers.attention import attention, hybrid_attention
-from mtf_models.mesh import Dimension, Shape, Tensor
+from mtf_models.mesh import Dimension, Shape, Tensor, scopes
 from mtf_models.mesh.initializers import constant
 from mtf_models.transformer.attention_blocks import in_blocks, rows_at_once
 from mtf_models.transformer.context import Context
@@ -75,13 +75,12 @@ def attention_options(layer: Any, context: Context) -> dict[str, Any]:
         context: of the call.
     """
     options = dict(layer.attention_kwargs)
-    names = options.pop("dropout_broadcast_dims", None)
-    alike = [context.length_dim] if names is None else list(names)
+    alike = options.pop("dropout_broadcast_dims", [context.length_dim.name])
     return {
         **options,
         "is_training": context.is_training,
         "dropout_rate": layer.dropout_rate,
-        "dropout_broadcast_dims": alike,
+        "dropout_broadcast_dims": list(alike),
     }
 
 
@@ -103,13 +102,19 @@ def _doubly_coefficient(layer: Any, context: Context) -> Tensor:
 
 
 def _z_loss(layer: Any, context: Context, squares: Tensor) -> Tensor:
-    """The mean squared log partition function of real positions, weighted (Zoph et al. 2022)."""
+    """The mean squared log partition function of real positions, weighted (Zoph et al. 2022).
+
+    Those of the members of an ensemble are added up, so that each learns as if alone.
+    """
+    members = Shape(scopes.stacked_dims())
     real = context.nonpadding
     if real is None:
-        mean = mtf.reduce_mean(squares)
+        mean = mtf.reduce_mean(squares, output_shape=members)
     else:
         real = mtf.to_float(real)
-        each = squares.size // real.size  # how many heads a position has
-        total = mtf.reduce_sum(mtf.multiply(squares, real, output_shape=squares.shape))
-        mean = total / mtf.maximum(mtf.reduce_sum(real) * float(each), 1.0)
-    return mean * layer.z_loss_coeff
+        heads = (squares.shape - real.shape - members).size
+        total = mtf.multiply(squares, real, output_shape=squares.shape)
+        count = mtf.reduce_sum(real, output_shape=[d for d in members if d in real.shape])
+        total = mtf.reduce_sum(total, output_shape=members)
+        mean = total / mtf.maximum(count * float(heads), 1.0)
+    return mtf.reduce_sum(mean) * layer.z_loss_coeff

@@ -13,6 +13,7 @@ from mtf_models.transformer.context import Context
 FUNCTIONS = (None, "hybrid")
 RELATIVE_ATTENTION_TYPES = (None, "bias", "bias_shared", "contextual", "alibi", "rotary")
 KWARGS = ("dropout_broadcast_dims", "extra_logit", "float32_logits")
+LOGITS_DIMS = ("batch", "length", "memory_length", "heads", "query_heads")
 assert set(KWARGS) <= set(inspect.signature(attention).parameters)
 
 
@@ -35,6 +36,25 @@ def check_types(layer: Any, kind: str | None, allowed: Sequence[str | None]) -> 
     """
     if kind not in allowed:
         raise ConfigError(f"{_not_one_of(layer, 'relative_attention_type', kind, allowed)}.")
+
+
+def check_without(layer: Any, *options: str) -> None:
+    """Refuses options of `SelfAttention` that a layer derived from it does nothing with.
+
+    Args:
+        layer: has them, perhaps by bindings of `SelfAttention`.
+        *options: their names.
+
+    Raises:
+        ConfigError: listing all that are set.
+    """
+    found = [f"{name} = {getattr(layer, name)!r}" for name in options if getattr(layer, name)]
+    if found:
+        raise ConfigError(
+            f"{type(layer).__name__} has {', '.join(found)}, which it does nothing with. What is "
+            "bound for SelfAttention applies to it too: give it to single layers in "
+            'make_layer_stack.layers instead, as in (@SelfAttention, {"z_loss_coeff": 0.1}).'
+        )
 
 
 def require_encoder(layer: Any, context: Context) -> None:
@@ -72,6 +92,10 @@ def _faults(layer: Any) -> Iterator[str]:
     for key in layer.attention_kwargs:
         if key not in KWARGS:
             yield f"{name}.attention_kwargs has {key!r}{did_you_mean(key, KWARGS)}"
+    for dim in layer.attention_kwargs.get("dropout_broadcast_dims", ()):
+        if dim not in LOGITS_DIMS:
+            hint = did_you_mean(str(dim), LOGITS_DIMS)
+            yield f"{name}.attention_kwargs has {dim!r} in dropout_broadcast_dims{hint}"
     if layer.relative_attention_type == "rotary" and layer.key_value_size % 2:
         yield (
             f"{name}.relative_attention_type is 'rotary', which turns the two halves of a head, "

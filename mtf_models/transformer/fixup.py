@@ -63,7 +63,8 @@ class DenseReluDenseFixup(TransformerLayer):
         """See `TransformerLayer.call`."""
         d_ff = Dimension("d_ff", self.hidden_size)
         dtype = context.variable_dtype
-        shift = mtf.get_variable(context.mesh, "shift", Shape([("shift", 1)]), dtype, zeros())
+        one = Dimension("shift", 1)
+        shift = mtf.get_variable(context.mesh, "shift", Shape([one]), dtype, zeros())
         h = dense_product(
             x,
             [d_ff],
@@ -80,7 +81,7 @@ class DenseReluDenseFixup(TransformerLayer):
             noise_shape=h.shape - context.length_dim,
         )
         return dense(
-            h + mtf.reshape(shift, Shape()),
+            h + mtf.reshape(shift, shift.shape - one),
             [context.d_model],
             use_bias=self.use_bias,
             variable_dtype=dtype,

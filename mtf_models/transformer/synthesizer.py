@@ -13,7 +13,7 @@ from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.mesh.initializers import constant
 from mtf_models.transformer.attend import attention_options
 from mtf_models.transformer.attention import SelfAttention
-from mtf_models.transformer.attention_faults import check_types
+from mtf_models.transformer.attention_faults import check_types, check_without
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.projections import AttentionProjections
 from mtf_models.transformer.relative_attention import LEARNED, plus, self_attention_bias
@@ -60,8 +60,7 @@ class Synthesizer(SelfAttention):
         if synthesize_mode not in MODES:
             known = ", ".join(map(repr, MODES))
             raise ConfigError(f"{name}.synthesize_mode is {synthesize_mode!r}; it can be {known}.")
-        if self.attention_func or self.z_loss_coeff is not None:
-            raise ConfigError(f"{name} has no attention_func or z_loss_coeff: set both to None.")
+        check_without(self, "attention_func", "z_loss_coeff")
         self.synthesize_mode = synthesize_mode
         self.table_length = table_length
 
@@ -81,7 +80,7 @@ class Synthesizer(SelfAttention):
         options = attention_options(self, context)
         extra = options.get("extra_logit")
         weights = mtf.cast(mtf.softmax(logits, context.memory_length_dim, extra), v.dtype)
-        alike = [d for d in options["dropout_broadcast_dims"] if d in weights.shape]
+        alike = options["dropout_broadcast_dims"]
         weights = dropped(weights, context.is_training, self.dropout_rate, alike)
         shape = x.shape - context.d_model + [*maps.query_heads_dims, maps.key_dim]
         return self._output(context, maps, mtf.einsum([weights, v], shape))
@@ -100,10 +99,9 @@ class Synthesizer(SelfAttention):
                 variable_dtype=context.variable_dtype,
                 name="synthetic_dense",
             )
-            order = made.shape - context.length_dim - memory + [context.length_dim, memory]
         else:
             made = self._table(context, heads, memory)
-            order = Shape([*heads, context.length_dim, memory])
+        order = made.shape - context.length_dim - memory + [context.length_dim, memory]
         made = mtf.to_float(mtf.transpose(made, order))
         made = mtf.slice(made, 0, context.memory_length_dim.size, memory.name)
         return mtf.rename_dimension(made, memory.name, context.memory_length_dim.name)
@@ -132,7 +130,7 @@ class Synthesizer(SelfAttention):
         left = mtf.get_variable(mesh, "synthetic_left", Shape([*heads, query, _RANK]), dtype)
         right = mtf.get_variable(mesh, "synthetic_right", Shape([*heads, memory, _RANK]), dtype)
         rows = _rows(context, left, query)
-        return mtf.einsum([rows, right], Shape([*heads, context.length_dim, memory]))
+        return mtf.einsum([rows, right], rows.shape - _RANK + memory)
 
     def _mixed(self, context: Context, products: Tensor, synthetic: Tensor) -> Tensor:
         if self.synthesize_mode.endswith("alpha"):

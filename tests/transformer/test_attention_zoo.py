@@ -28,7 +28,10 @@ LAYERS = {
     "dynamic": '(@LocalConvAttnBlock, {"min_relative_pos": -2, "max_relative_pos": 0, '
     '"output_size": 32, "attention_type": "dynamic_conv", "num_unique_depth_filters": 2})',
     "evolved": '(@DecoderConvolutionalLayer, {"d_model": 32, "dropout_rate": 0.0})',
+    "fixup": '(@DenseReluDenseFixup, {"num_blocks": 2})',
 }
+IN_ENSEMBLES = [layer for name, layer in LAYERS.items() if name not in ("convolution", "evolved")]
+"""Kernels of whole convolutions are for all of an input."""
 STACK = [f"make_layer_stack.layers = [{', '.join(LAYERS.values())}]", "num_layers = 1"]
 LENGTHS = [f"utils.run.sequence_length = {dict.fromkeys(('inputs', 'targets'), 12)}"]
 
@@ -61,6 +64,32 @@ def test_decoding_scores_what_it_decodes(model, batch):
     padded = np.pad(prompt, [[0, 0], [0, 8]])
     right = model.score({"targets": decoded.ids}) - model.score({"targets": padded})
     np.testing.assert_allclose(decoded.scores, right, rtol=1e-3, atol=1e-3)
+
+
+def test_an_ensemble_is_its_members(build, batch):
+    params = [
+        f"make_layer_stack.layers = [{', '.join(IN_ENSEMBLES)}]",
+        "num_layers = 1",
+        *LENGTHS,
+    ]
+    rng = np.random.default_rng(0)
+    together = build("lm_tiny", *params, "Unitransformer.ensemble = 2")
+    members = [build("lm_tiny", *params, seed=seed) for seed in (1, 2)]
+    for name, variable in together.variables.items():
+        for member in members:
+            value = member.variables[name].numpy()  # Some are 0 at first.
+            member.variables[name].assign(value + 0.1 * rng.normal(size=value.shape))
+        variable.assign(np.stack([m.variables[name].numpy() for m in members]))
+    right = [m(batch) for m in members]
+    found = together(batch)
+    assert float(found.loss) == pytest.approx(sum(float(m.loss) for m in right), rel=1e-5)
+    mean = np.mean([softmax(m.logits.numpy()) for m in right], axis=0)
+    np.testing.assert_allclose(softmax(found.logits.numpy()), mean, rtol=1e-3, atol=1e-6)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
 
 
 @pytest.mark.slow

@@ -81,6 +81,21 @@ def test_members_learn_from_batches_of_their_own(together, members, features):
         model({n: x[:3] for n, x in features.items()}, "train")
 
 
+@pytest.mark.parametrize("half", [None, 2])
+def test_the_z_losses_of_attention_add_up(build, features, half):
+    params = (*SMALL, "SelfAttention.z_loss_coeff = 0.1")
+    singles = [build("t5_tiny", *params, seed=seed) for seed in (1, 2)]
+    model = build("t5_tiny", *params, TWO, f"run.ensemble_inputs = {half}")
+    for name, variable in model.variables.items():
+        variable.assign(np.stack([m.variables[name].numpy() for m in singles]))
+    given = [{n: x[i : i + (half or 4)] for n, x in features.items()} for i in (0, half or 0)]
+    right = [m(x, "train").losses for m, x in zip(singles, given, strict=True)]
+    found = model(features, "train").losses
+    for name, value in found.items():
+        assert float(value) == pytest.approx(sum(float(r[name]) for r in right), rel=1e-5), name
+    assert sum("attention_z_loss" in name for name in found) == 3
+
+
 def test_decoding_takes_the_most_likely_of_all(ensemble, features):
     result = ensemble.decode({"inputs": features["inputs"]}, max_decode_length=5)
     scored = ensemble.score({"inputs": features["inputs"], "targets": result.ids})
@@ -156,5 +171,8 @@ def test_what_does_not_fit_is_refused(build):
         experts = f"encoder/make_layer_stack.layers = [@moe.{name}]"
         with pytest.raises(ConfigError, match=f"{name} is a mixture of experts, which an ensemble"):
             build("t5_tiny", TWO, experts)
+    kernel = '[(@Conv1DLayer, {"filter_size": 3, "output_size": 16})]'
+    with pytest.raises(ConfigError, match="Conv1DLayer/conv2d is a convolution.*an ensemble"):
+        build("t5_tiny", *SMALL, TWO, f"encoder/make_layer_stack.layers = {kernel}")
     with pytest.raises(ConfigError, match="ensemble = 0; give whole numbers from 1"):
         build("t5_tiny", "Unitransformer.ensemble = 0")
