@@ -21,7 +21,7 @@ def attention(
     bias: Tensor | None = None,
     is_training: bool = False,
     dropout_rate: float = 0.0,
-    dropout_broadcast_dims: Sequence[Dimension] = (),
+    dropout_broadcast_dims: Sequence[Dimension | str] = (),
     extra_logit: float | None = None,
     float32_logits: bool = True,
     observe: Callable[[Tensor], None] | None = None,
@@ -39,7 +39,8 @@ def attention(
         bias: added to the logits, broadcast by name: masks and relative positions.
         is_training: whether to drop attention weights.
         dropout_rate: the part of the weights that is dropped.
-        dropout_broadcast_dims: dimensions along which the same weights are dropped.
+        dropout_broadcast_dims: dimensions, or their names, along which the same weights are
+            dropped.
         extra_logit: one more logit in the denominator, so that attention may go nowhere.
         float32_logits: whether logits and softmax are computed in float32.
         observe: is given the logits, bias included.
@@ -59,7 +60,7 @@ def attention(
 
 
 def dropout_noise(
-    q: Tensor, k: Tensor, key_dim: Dimension, rate: float, broadcast_dims: Sequence[Dimension]
+    q: Tensor, k: Tensor, key_dim: Dimension, rate: float, broadcast_dims: Sequence[Dimension | str]
 ) -> Tensor:
     """What dropout in training multiplies the weights of `attention` by, float32.
 
@@ -68,9 +69,10 @@ def dropout_noise(
         k: as for `attention`.
         key_dim: as for `attention`.
         rate: the part that is dropped.
-        broadcast_dims: dimensions that it lacks, since the same weights are dropped along them.
+        broadcast_dims: dimensions, or their names, that it lacks, since the same weights are
+            dropped along them.
     """
-    shape = _logits_shape(q.shape, k.shape, key_dim) - list(broadcast_dims)
+    shape = _without(_logits_shape(q.shape, k.shape, key_dim), broadcast_dims)
     return mtf.dropout(mtf.ones(q.mesh, shape), is_training=True, rate=rate)
 
 
@@ -86,7 +88,7 @@ def hybrid_attention(
     bias: Tensor | None = None,
     is_training: bool = False,
     dropout_rate: float = 0.0,
-    dropout_broadcast_dims: Sequence[Dimension] = (),
+    dropout_broadcast_dims: Sequence[Dimension | str] = (),
     extra_logit: float | None = None,
     float32_logits: bool = True,
     observe: Callable[[Tensor], None] | None = None,
@@ -108,7 +110,8 @@ def hybrid_attention(
         bias: added to the logits.
         is_training: whether to drop attention weights.
         dropout_rate: the part of the weights that is dropped.
-        dropout_broadcast_dims: dimensions along which the same weights are dropped.
+        dropout_broadcast_dims: dimensions, or their names, along which the same weights are
+            dropped.
         extra_logit: one more logit in each denominator.
         float32_logits: whether logits and softmax are computed in float32.
         observe: is given the logits, bias included.
@@ -136,11 +139,16 @@ def attention_logits(
 
 
 def dropped(
-    weights: Tensor, is_training: bool, rate: float, broadcast_dims: Sequence[Dimension]
+    weights: Tensor, is_training: bool, rate: float, broadcast_dims: Sequence[Dimension | str]
 ) -> Tensor:
     """Attention weights with dropout, the same along `broadcast_dims`."""
-    noise_shape = weights.shape - list(broadcast_dims)
+    noise_shape = _without(weights.shape, broadcast_dims)
     return mtf.dropout(weights, is_training, rate=rate, noise_shape=noise_shape)
+
+
+def _without(shape: Shape, dims: Sequence[Dimension | str]) -> Shape:
+    names = [d if isinstance(d, str) else d.name for d in dims]
+    return Shape([d for d in shape if d.name not in names])
 
 
 def _logits_shape(q: Shape, k: Shape, key_dim: Dimension) -> Shape:

@@ -67,7 +67,7 @@ def in_blocks(
     q, k, v = qkv
     length, inputs = context.length_dim, [k, v]
     alike = options["dropout_broadcast_dims"]
-    if context.is_training and options["dropout_rate"] and length in alike:
+    if context.is_training and options["dropout_rate"] and length.name in alike:
         inputs.append(dropout_noise(q, k, key_dim, options["dropout_rate"], alike))
         options = {**options, "dropout_rate": 0.0, "dropout_broadcast_dims": []}
     blocks = []

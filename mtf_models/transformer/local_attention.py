@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from mtf_models.layers.attention import MASKED, attention
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.transformer.attend import attention_options
 from mtf_models.transformer.attention import SelfAttention
+from mtf_models.transformer.attention_faults import check_without
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.projections import AttentionProjections
 
@@ -36,7 +38,8 @@ class LocalSelfAttention(SelfAttention):
         attention_kwargs: as there.
 
     Raises:
-        ConfigError: as there, and if positions have priorities, as in a model whose inputs see each
+        ConfigError: as there; if attention_func, z_loss_coeff or keep_query_heads_dims is bound for
+            `SelfAttention`; and if positions have priorities, as in a model whose inputs see each
             other fully.
     """
 
@@ -60,6 +63,7 @@ class LocalSelfAttention(SelfAttention):
             relative_attention_type=None,
         )
         require_positive(type(self).__name__, radius=radius)
+        check_without(self, "attention_func", "z_loss_coeff", "keep_query_heads_dims")
         self.radius = radius
 
     def call(self, context: Context, x: Tensor) -> Tensor:
@@ -98,10 +102,12 @@ class LocalSelfAttention(SelfAttention):
             context.remember("v", v, count)
         blocks = _Blocks(context, self.radius)
         options = attention_options(self, context)
-        alike = options["dropout_broadcast_dims"]
-        if context.length_dim in alike:
-            others = [d for d in alike if d != context.length_dim]
-            options["dropout_broadcast_dims"] = [*others, blocks.number, blocks.inside]
+        parts = {
+            context.length_dim.name: (blocks.number, blocks.inside),
+            context.memory_length_dim.name: (blocks.seen,),
+        }
+        alike = [parts.get(name, (name,)) for name in options["dropout_broadcast_dims"]]
+        options["dropout_broadcast_dims"] = list(itertools.chain(*alike))
         k = blocks.memory(k)
         y = attention(
             blocks.queries(q),

@@ -94,7 +94,8 @@ def test_logits_are_float32_unless_told():
     assert y == pytest.approx(1 / (1 + np.exp(-4)), abs=4e-3)
 
 
-def test_dropout_is_the_same_for_all_queries_and_keeps_the_mean():
+@pytest.mark.parametrize("name", [True, False])
+def test_dropout_is_the_same_for_all_queries_and_keeps_the_mean(name):
     mesh = mtf.Mesh()
     many = mtf.Dimension("memory_length", 4096)
     shape = mtf.Shape([mtf.Dimension("length", 3), mtf.Dimension("d_kv", 1)])
@@ -110,7 +111,7 @@ def test_dropout_is_the_same_for_all_queries_and_keeps_the_mean():
             shape.dims[1],
             is_training=True,
             dropout_rate=0.25,
-            dropout_broadcast_dims=[shape.dims[0]],
+            dropout_broadcast_dims=["length" if name else shape.dims[0]],
         ).numpy()
     assert np.ptp(y) == 0
     assert y[0, 0] == pytest.approx(1.0, abs=4 * (1 / 3 / 4096) ** 0.5)

@@ -65,3 +65,32 @@ def test_no_matrix_of_all_logits_is_computed(build):
         patch.setattr(mtf.Tensor, "__init__", watched)
         model.gradients({"targets": np.ones([2, 10], np.int32)})
     assert (4, 10) in sizes and (10, 10) not in sizes
+
+
+@pytest.mark.parametrize(
+    "layer, params",
+    [
+        ("SelfAttention", []),
+        ("SelfAttention", BLOCKS),
+        ("LocalSelfAttention", ["LocalSelfAttention.radius = 3"]),
+        ("Synthesizer", ["Synthesizer.table_length = 16"]),
+    ],
+    ids=["at once", "in blocks", "local", "synthetic"],
+)
+def test_weights_are_dropped_alike_along_named_dimensions(build, layer, params):
+    batch = {"targets": np.random.default_rng(0).integers(2, 100, [4, 10])}
+    params = [
+        *params,
+        "num_layers = 1",
+        f"transformer.make_layer_stack.layers = [@{layer}]",
+        f"{layer}.dropout_rate = 0.3",
+    ]
+
+    def logits(*names):
+        alike = [f"{layer}.attention_kwargs = {{'dropout_broadcast_dims': {names}}}"]
+        model = build("lm_tiny", *params, *(alike if names else []), seed=1)
+        return model(batch, "train").logits.numpy()
+
+    default = logits()
+    np.testing.assert_array_equal(logits("length"), default)
+    assert np.max(np.abs(logits("length", "heads") - default)) > 1e-3

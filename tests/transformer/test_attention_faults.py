@@ -12,6 +12,7 @@ from mtf_models.transformer.attention import EncDecAttention, SelfAttention
         ({"relative_attention_type": "contextal"}, "'contextal'; it can be None, \"bias\""),
         ({"attention_func": "hybird"}, 'SelfAttention.attention_func is .*None, "hybrid"'),
         ({"attention_kwargs": {"extra_logits": 0.0}}, "'extra_logits'.*extra_logit"),
+        ({"attention_kwargs": {"dropout_broadcast_dims": ["lenght"]}}, "'lenght'.*length"),
         ({"relative_attention_type": "rotary", "key_value_size": 7}, "is 7: make it even"),
         ({"keep_query_heads_dims": True}, "set combine_dims = False"),
         ({"num_heads": 6, "num_memory_heads": 4}, "6 query heads cannot share 4 memory heads"),
@@ -21,6 +22,25 @@ from mtf_models.transformer.attention import EncDecAttention, SelfAttention
 def test_faulty_options(options, message):
     with pytest.raises(ConfigError, match=message):
         SelfAttention(**options)
+
+
+@pytest.mark.parametrize(
+    "layer, option",
+    [
+        ("LocalSelfAttention", "z_loss_coeff = 0.1"),
+        ("LocalSelfAttention", "attention_func = 'hybrid'"),
+        ("Synthesizer", "z_loss_coeff = 0.1"),
+        ("ExpertsSelfAttention", "z_loss_coeff = 0.1"),
+    ],
+)
+def test_options_that_a_layer_inherits_and_does_nothing_with(build, layer, option):
+    params = [
+        f"make_layer_stack.layers = [@{layer}]",
+        f"transformer_layers.SelfAttention.{option}",
+        "transformer_layers.SelfAttention.shared_kv = True",
+    ]
+    with pytest.raises(ConfigError, match=f"{layer} has {option}, which it does nothing with"):
+        build("lm_tiny", *params)
 
 
 def test_attention_to_an_encoder_knows_no_distances_in_one_sequence():

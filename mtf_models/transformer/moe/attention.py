@@ -17,7 +17,7 @@ from mtf_models.transformer.attention import (
     SelfAttention,
     enc_dec_attention_bias,
 )
-from mtf_models.transformer.attention_faults import check_types
+from mtf_models.transformer.attention_faults import check_types, check_without
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.moe.experts import expert_hidden, expert_output
 from mtf_models.transformer.moe.mixture import Mixture
@@ -172,6 +172,8 @@ class ExpertsSelfAttention(SelfAttention):
         super().__init__(**kwargs)
         self.expert_computation = expert_computation
         self.sees_itself_only = expert_computation == "qkv" and not sees_sequence
+        if self.sees_itself_only:
+            check_without(self, "attention_func", "z_loss_coeff")
         self.experts = ProjectionExperts(
             layer_name=type(self).__name__,
             num_experts=num_experts,
