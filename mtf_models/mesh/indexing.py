@@ -82,6 +82,7 @@ def gather(
     # Of equal shapes: on a mesh the gradient of a selection that is broadcast takes the sizes of
     # a part for those of the whole, or by a scalar brings the process down.
     taken = tf.broadcast_to(broadcast_value(inside, shape), shape.to_integer_list)
+    taken = weights.mesh.pin(taken, shape)
     found = tf.where(taken, found, tf.zeros_like(found))
     natural = Shape([*indices.shape, *(d for d in rest if d not in indices.shape)])
     return transpose(make(weights.mesh, found, shape), output_shape or natural)

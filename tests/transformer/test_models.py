@@ -24,7 +24,7 @@ def features(sentences, rows):
         (["encoder/make_layer_stack.layers = ['DenseReluDense']"], "has the item 'DenseReluDense'"),
         (["SelfAttention.relative_attention_type = 'biased'"], "'biased'; it can be"),
         (["LayerStack.dropout_rate = 0.1"], "set both"),
-        (["run.model_type = 'bert'"], "'bert'; it can be"),
+        (["run.model_type = 'bert'"], "'bert'; known"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(build, params, message):
