@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 import mtf_models.mesh as mtf
@@ -107,8 +108,9 @@ class Conv1DLocalAttn(SeparableConv1DLayer):
             for f in filters
         ]
 
+    @abc.abstractmethod
     def _raw(self, context: Context, x: Tensor, channels: Dimension, number: int) -> Tensor:
-        raise NotImplementedError
+        """One place of the filters before their softmax, [..., filter_channels]."""
 
 
 @configurable(module=_MODULE)
