@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from mtf_models.errors import refuse
+from mtf_models.mesh.dimension import Shape
 from mtf_models.mesh.elementwise import cast, zeros
 from mtf_models.mesh.reshape import transpose
-from mtf_models.mesh.tensor import Tensor, make, operation
+from mtf_models.mesh.tensor import Tensor, make, operation, static_shape
 
 _loops = itertools.count()
 
@@ -86,7 +87,10 @@ def _loop(
 
     def body(*values: tf.Tensor) -> list[tf.Tensor]:
         state = body_fn(*named(values))
-        return [transpose(x, shape).value for x, shape in zip(state, shapes, strict=True)]
+        return [
+            _as_known(transpose(x, shape).value, shape)
+            for x, shape in zip(state, shapes, strict=True)
+        ]
 
     def condition(*values: tf.Tensor) -> tf.Tensor:
         holds = cond_fn(*named(values))
@@ -98,12 +102,20 @@ def _loop(
     final = tf.while_loop(
         condition,
         body,
-        [x.value for x in inputs],
+        [_as_known(x.value, x.shape) for x in inputs],
+        shape_invariants=[static_shape(shape) for shape in shapes],
         maximum_iterations=maximum_iterations,
         # On a mesh two functions of one process must not share a name, and loops make functions.
         name=f"loop_{next(_loops)}_",
     )
     return [make(mesh, value, shape) for value, shape in zip(final, shapes, strict=True)]
+
+
+def _as_known(value: tf.Tensor, shape: Shape) -> tf.Tensor:
+    """The value, of the sizes that are known before the graph runs: a loop needs to be told."""
+    if not tf.executing_eagerly():
+        value.set_shape(static_shape(shape))
+    return value
 
 
 def _check_state(

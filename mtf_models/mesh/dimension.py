@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from mtf_models.errors import ShapeError
+from mtf_models.mesh.size import Size
 
 _SEPARATORS = re.compile(r"[\s,;.]+")
 _NOT_IN_NAMES = re.compile(r"[\s,;.:]")
@@ -15,7 +16,7 @@ _NOT_IN_NAMES = re.compile(r"[\s,;.:]")
 
 class _NameAndSize(NamedTuple):
     name: str
-    size: int
+    size: int | Size
 
 
 class Dimension(_NameAndSize):
@@ -23,7 +24,7 @@ class Dimension(_NameAndSize):
 
     Args:
         name: without space, comma, semicolon, colon and full stop, which separate in texts.
-        size: a whole number from 1.
+        size: a whole number from 1, or one that is known only when a graph runs.
 
     Raises:
         ShapeError: if the name or the size is none.
@@ -31,12 +32,12 @@ class Dimension(_NameAndSize):
 
     __slots__ = ()
 
-    def __new__(cls, name: str, size: int) -> Dimension:
+    def __new__(cls, name: str, size: int | Size) -> Dimension:
         """Checks the name and the size; a tuple has no later place for it."""
         faults = _faults_of(name, size)
         if faults:
             raise ShapeError(_not_dimensions([faults]))
-        return super().__new__(cls, name, operator.index(size))
+        return super().__new__(cls, name, size if isinstance(size, Size) else operator.index(size))
 
     def __str__(self) -> str:
         return f"{self.name}={self.size}"
@@ -63,6 +64,8 @@ def _faults_of(name: object, size: object) -> str | None:
     """What is wrong with a name and a size."""
     if not isinstance(name, str) or not name or _NOT_IN_NAMES.search(name):
         return f"{name!r} is no name"
+    if isinstance(size, Size):
+        return None
     try:
         whole = operator.index(size)
     except TypeError:

@@ -13,10 +13,11 @@ from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape, is_sub
 from mtf_models.mesh.dtype import DTypeLike, as_dtype
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import broadcast, broadcast_value
-from mtf_models.mesh.tensor import Tensor, import_tf_tensor, make, operation
+from mtf_models.mesh.size import Size
+from mtf_models.mesh.tensor import Tensor, import_tf_tensor, make, operation, size_value, sizes
 
 Scalar = int | float | bool | np.number
-Operand = Tensor | Scalar
+Operand = Tensor | Scalar | Size
 
 
 def _unary(name: str, function: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[Tensor], Tensor]:
@@ -184,7 +185,7 @@ def where(
         shape = binary_shape(binary_shape(chosen.shape, sides[0].shape), sides[1].shape)
     a, b = (broadcast_value(side, shape) for side in sides)
     value = tf.where(broadcast_value(chosen, shape), a, b)
-    return make(mesh, tf.broadcast_to(value, shape.to_integer_list), shape)
+    return make(mesh, tf.broadcast_to(value, sizes(shape)), shape)
 
 
 @operation
@@ -232,17 +233,17 @@ def scalar(value: Any, dtype: DTypeLike) -> tf.Tensor:
     """A number as a TensorFlow scalar of a dtype that holds it.
 
     Args:
-        value: a Python or NumPy number, or a TensorFlow scalar.
+        value: a Python or NumPy number, a TensorFlow scalar, or the size of a dimension.
         dtype: of the result.
 
     Raises:
         ShapeError: if it is no scalar, or would be cut to a whole number.
     """
-    dtype = as_dtype(dtype)
-    sizes = list(value.shape) if tf.is_tensor(value) else list(np.shape(value))
-    if sizes:
+    dtype, value = as_dtype(dtype), size_value(value)
+    found = list(value.shape) if tf.is_tensor(value) else list(np.shape(value))
+    if found:
         raise ShapeError(
-            f"A value of shape {sizes} has no dimension names; only scalars can do without. Name "
+            f"A value of shape {found} has no dimension names; only scalars can do without. Name "
             "its axes with mtf.import_tf_tensor(mesh, value, shape)."
         )
     if tf.is_tensor(value):

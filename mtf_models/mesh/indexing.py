@@ -16,13 +16,13 @@ from mtf_models.mesh.dimension import (
 from mtf_models.mesh.elementwise import scalar
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import broadcast_value, transpose
-from mtf_models.mesh.tensor import Tensor, make, operation, settle, unsplit
+from mtf_models.mesh.tensor import Tensor, make, operation, settle, size_value, sizes, unsplit
 
 
 @operation
 def mtf_range(mesh: Mesh, dim: Dimension, dtype: tf.DType = tf.int32) -> Tensor:
     """0, 1, ... along `dim`."""
-    return make(mesh, tf.cast(tf.range(dim.size), dtype), Shape([dim]))
+    return make(mesh, tf.cast(tf.range(size_value(dim.size)), dtype), Shape([dim]))
 
 
 @operation
@@ -46,7 +46,7 @@ def one_hot(
         ShapeError: if the indices are not integers.
     """
     places = _whole_numbers(indices, "one_hot")
-    positions = tf.range(output_dim.size, dtype=places.dtype)
+    positions = tf.cast(tf.range(size_value(output_dim.size)), places.dtype)
     hit = tf.equal(tf.expand_dims(places, -1), positions)
     value = tf.where(hit, scalar(on_value, dtype), scalar(off_value, dtype))
     return make(indices.mesh, value, indices.shape + output_dim)
@@ -75,13 +75,13 @@ def gather(
     places = _whole_numbers(indices, "gather")
     rest = [d for d in weights.shape if d != dim]
     _refuse_two_sizes(f"gather from {weights.shape} at {indices.shape}", indices.shape, rest)
-    safe = tf.clip_by_value(places, 0, dim.size - 1)
+    safe = tf.clip_by_value(places, 0, tf.cast(size_value(dim.size) - 1, places.dtype))
     inside = Tensor(weights.mesh, indices.shape, tf.equal(safe, places))
     at = Tensor(weights.mesh, indices.shape, safe)
     shape, found = _looked_up(weights, at, dim)
     # Of equal shapes: on a mesh the gradient of a selection that is broadcast takes the sizes of
     # a part for those of the whole, or by a scalar brings the process down.
-    taken = tf.broadcast_to(broadcast_value(inside, shape), shape.to_integer_list)
+    taken = tf.broadcast_to(broadcast_value(inside, shape), sizes(shape))
     taken = weights.mesh.pin(taken, shape)
     found = tf.where(taken, found, tf.zeros_like(found))
     natural = Shape([*indices.shape, *(d for d in rest if d not in indices.shape)])
@@ -151,15 +151,15 @@ def _summed_by_index(
     whole = [*batch, *summed]
     order = Shape([*whole, *own])
     updates, at = transpose(updates, order), transpose(at, whole)
-    tables, sizes = Shape(batch).size, Shape(own).to_integer_list
-    rows = tf.reshape(unsplit(updates, whole), [Shape(whole).size, *sizes])
-    places = tf.reshape(unsplit(at, whole), [tables, Shape(summed).size])
-    inside = tf.logical_and(places >= 0, places < dim.size)
-    first = tf.expand_dims(tf.range(tables, dtype=places.dtype) * dim.size, 1)
+    tables, count = size_value(Shape(batch).size), size_value(dim.size)
+    rows = tf.reshape(unsplit(updates, whole), [size_value(Shape(whole).size), *sizes(Shape(own))])
+    places = tf.reshape(unsplit(at, whole), [tables, size_value(Shape(summed).size)])
+    inside = tf.logical_and(places >= 0, places < tf.cast(count, places.dtype))
+    first = tf.expand_dims(tf.range(tables) * count, 1)
     # A segment of a negative number is left out.
-    places = tf.where(inside, places + first, -tf.ones_like(places))
-    found = tf.math.unsorted_segment_sum(rows, tf.reshape(places, [-1]), tables * dim.size)
-    return tf.reshape(found, [*Shape(batch).to_integer_list, dim.size, *sizes])
+    places = tf.where(inside, places + tf.cast(first, places.dtype), -tf.ones_like(places))
+    found = tf.math.unsorted_segment_sum(rows, tf.reshape(places, [-1]), tables * count)
+    return tf.reshape(found, sizes(Shape([*batch, dim, *own])))
 
 
 def _refuse_two_sizes(what: str, shape: Shape, others: list[Dimension]) -> None:

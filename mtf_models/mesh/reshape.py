@@ -13,7 +13,7 @@ from mtf_models.mesh.dimension import (
     convert_to_dimension,
     convert_to_shape,
 )
-from mtf_models.mesh.tensor import Tensor, make, operation
+from mtf_models.mesh.tensor import Tensor, make, operation, sizes
 
 Group = tuple[list[Dimension], list[Dimension]]
 
@@ -53,7 +53,7 @@ def broadcast(x: Tensor, shape: ShapeLike) -> Tensor:
     shape = convert_to_shape(shape)
     if x.shape == shape:
         return x
-    value = tf.broadcast_to(broadcast_value(x, shape), shape.to_integer_list)
+    value = tf.broadcast_to(broadcast_value(x, shape), sizes(shape))
     return make(x.mesh, value, shape)
 
 
@@ -102,7 +102,7 @@ def reshape(x: Tensor, shape: ShapeLike) -> Tensor:
         return _renamed(x, shape)
     whole_before, whole_after = _dimensions_to_unsplit(x, shape)
     value = mesh.pin(x.value, x.shape, whole_before) if whole_before else x.value
-    value = tf.reshape(value, shape.to_integer_list)
+    value = tf.reshape(value, sizes(shape))
     return make(mesh, mesh.pin(value, shape, whole_after), shape)
 
 
@@ -148,6 +148,8 @@ def _as_list(dims: DimensionLike | list) -> list[Dimension]:
 
 def _dimensions_to_unsplit(x: Tensor, shape: Shape) -> tuple[list[Dimension], list[Dimension]]:
     """Which dimensions of the operand and of the result must be whole while reshaping."""
+    if x.mesh.size == 1:
+        return [], []
     axis_before = dict(zip(x.shape, x.mesh.layout(x.shape), strict=True))
     axis_after = dict(zip(shape, x.mesh.layout(shape), strict=True))
     whole_before: list[Dimension] = []

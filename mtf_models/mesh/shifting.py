@@ -10,8 +10,9 @@ from mtf_models.mesh.elementwise import binary_shape, cast, mod, sub, zeros_like
 from mtf_models.mesh.indexing import gather, mtf_range
 from mtf_models.mesh.joining import concat
 from mtf_models.mesh.reshape import rename_dimension
+from mtf_models.mesh.size import Size
 from mtf_models.mesh.slicing import slice
-from mtf_models.mesh.tensor import Tensor, operation, settle, unsplit
+from mtf_models.mesh.tensor import Tensor, operation, settle, size_value, unsplit
 
 
 @operation
@@ -29,7 +30,7 @@ def shift(x: Tensor, offset: int, dim: DimensionLike, wrap: bool) -> Tensor:
     """
     dim = convert_to_dimension(dim)
     axis = x.shape.axis(dim)
-    step = offset % dim.size if wrap else max(-dim.size, min(offset, dim.size))
+    step = offset % dim.size if wrap else max(min(offset, dim.size), -dim.size)
     if step == 0:
         return x
     moved, left = _cut(unsplit(x, [dim]), axis, dim.size - step if step > 0 else -step, dim.size)
@@ -159,10 +160,14 @@ def _beside(
     return parts
 
 
-def _cut(value: tf.Tensor, axis: int, at: int, size: int) -> tuple[tf.Tensor, tf.Tensor]:
+def _cut(
+    value: tf.Tensor, axis: int, at: int | Size, size: int | Size
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Both parts of a value cut along one axis (`tf.split` does not run on a split dimension)."""
-    sizes = value.shape.as_list()
-    begin = [0] * len(sizes)
-    first = tf.slice(value, begin, sizes[:axis] + [at] + sizes[axis + 1 :])
-    begin[axis] = at
-    return first, tf.slice(value, begin, sizes[:axis] + [size - at] + sizes[axis + 1 :])
+    # -1 is all there is, where that is known only when a graph runs.
+    sizes = [-1 if n is None else n for n in value.shape.as_list()]
+    begin: list[int | tf.Tensor] = [0] * len(sizes)
+    before, after = size_value(at), size_value(size - at)
+    first = tf.slice(value, begin, sizes[:axis] + [before] + sizes[axis + 1 :])
+    begin[axis] = before
+    return first, tf.slice(value, begin, sizes[:axis] + [after] + sizes[axis + 1 :])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from mtf_models.errors import refuse
-from mtf_models.mesh.tensor import Tensor, operation, settle, unsplit
+from mtf_models.mesh.tensor import Tensor, operation, settle, size_value, sizes, unsplit
 
 
 @operation
@@ -29,9 +29,9 @@ def slice(x: Tensor, begin: int, size: int, slice_dim_name: str) -> Tensor:
         f"slice of {x.shape}",
         [f"entries {begin} to {begin + size} are not all in {dim}" if not inside else None],
     )
-    begins = [begin if d == dim else 0 for d in x.shape]
+    begins = [size_value(begin) if d == dim else 0 for d in x.shape]
     shape = x.shape.resize_dimension(dim.name, size)
-    value = tf.slice(unsplit(x, [dim]), begins, shape.to_integer_list)
+    value = tf.slice(unsplit(x, [dim]), begins, sizes(shape))
     return settle(x.mesh, value, shape, [shape.get_dim_by_name(dim.name)])
 
 
@@ -55,7 +55,7 @@ def pad(x: Tensor, paddings: Sequence[int], dim_name: str, pad_value: float = 0)
         f"pad of {x.shape}",
         [f"paddings {paddings} are not [before, after] from 0" if not fits else None],
     )
-    margins = [paddings if d == dim else [0, 0] for d in x.shape]
+    margins = [list(map(size_value, paddings)) if d == dim else [0, 0] for d in x.shape]
     shape = x.shape.resize_dimension(dim_name, dim.size + sum(paddings))
     fill = bool(pad_value) if x.dtype.is_bool else pad_value
     value = tf.pad(unsplit(x, [dim]), margins, constant_values=fill)

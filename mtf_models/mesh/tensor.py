@@ -12,6 +12,7 @@ import tensorflow as tf
 from mtf_models.errors import ShapeError
 from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
 from mtf_models.mesh.mesh import Mesh
+from mtf_models.mesh.size import Size
 
 Result = TypeVar("Result")
 
@@ -77,6 +78,21 @@ def make(mesh: Mesh, value: tf.Tensor, shape: Shape) -> Tensor:
     return Tensor(mesh, shape, mesh.pin(value, shape))
 
 
+def size_value(size: int | Size) -> int | tf.Tensor:
+    """A size for TensorFlow: a number, or the scalar that a graph is given when it runs."""
+    return size.value if isinstance(size, Size) else size
+
+
+def sizes(shape: Shape) -> list[int | tf.Tensor]:
+    """The sizes of a shape for TensorFlow, in order."""
+    return [size_value(d.size) for d in shape]
+
+
+def static_shape(shape: Shape) -> tf.TensorShape:
+    """What is known of a shape before a graph runs."""
+    return tf.TensorShape([None if isinstance(d.size, Size) else d.size for d in shape])
+
+
 def settle(mesh: Mesh, value: tf.Tensor, shape: Shape, whole: Iterable[Dimension]) -> Tensor:
     """Like `make`, for an operation that needs the dimensions `whole` unsplit.
 
@@ -125,7 +141,7 @@ def import_tf_tensor(
         raise ShapeError(f"{value} has names already; mtf.rename_dimension or mtf.reshape it.")
     shape = Shape(shape)
     found = tuple(value.shape) if tf.is_tensor(value) else np.shape(value)
-    if list(found) != shape.to_integer_list:
+    if not static_shape(shape).is_compatible_with(found):
         raise ShapeError(
             f"A value of shape {list(found)} cannot be {shape}: the sizes must be equal, in order."
         )

@@ -375,4 +375,4 @@ class Unitransformer:
         weights = self.loss_weights(targets, is_training)
         positions = (targets.shape - self.ensemble_dims).size
         denominator = self.loss_denominator or positions * num_microbatches
-        return mtf.reduce_sum(losses * weights) / float(denominator)
+        return mtf.reduce_sum(losses * weights) / denominator
