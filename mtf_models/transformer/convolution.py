@@ -14,6 +14,7 @@ from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.layer import TransformerLayer
 
+_PADDINGS = ("causal", "same")
 _MODULE = "mesh_tensorflow.transformer.transformer_layers"
 
 
@@ -25,27 +26,43 @@ class Conv1DLayer(TransformerLayer):
         filter_size: how many positions a result sees; around it, or up to it if autoregressive.
         output_size: the width of the result, d_model.
         activation: the name of an operation, or a function.
+        padding: in an autoregressive stack "causal", or "same" for what the original computes of
+            whole sequences there: each position sees the next one too, which it is to predict.
 
     Raises:
-        ConfigError: if the output is not as wide as the stack.
+        ConfigError: if the output is not as wide as the stack, or for another padding.
     """
 
     def __init__(
-        self, filter_size: int, output_size: int, activation: Activation = "linear"
+        self,
+        filter_size: int,
+        output_size: int,
+        activation: Activation = "linear",
+        padding: str = "causal",
     ) -> None:
         require_positive(type(self).__name__, filter_size=filter_size, output_size=output_size)
+        if padding not in _PADDINGS:
+            known = " or ".join(map(repr, _PADDINGS))
+            raise ConfigError(f"{type(self).__name__}.padding is {padding!r}; it is {known}.")
         self.filter_size = filter_size
         self.output_size = output_size
         self.activation = activation_function(activation)
+        self.padding = padding
 
     def call(self, context: Context, x: Tensor) -> Tensor:
         """See `TransformerLayer.call`."""
         check_width(self, context)
+        causal = context.autoregressive and self.padding == "causal"
+        if context.autoregressive and not causal and (context.incremental or context.prefilling):
+            raise ConfigError(
+                f'{type(self).__name__}.padding is "same", and its positions see the next one, '
+                'which is not there when decoding: bind "causal".'
+            )
         before = self.filter_size - 1
 
         def convolve(x: Tensor, length: str) -> Tensor:
             padding = "SAME"
-            if context.autoregressive and before:
+            if causal and before:
                 x, padding = mtf.pad(x, [before, 0], length), "VALID"
             return conv1d(
                 x,
@@ -125,13 +142,17 @@ def over_positions(
 
     Args:
         context: of the call.
-        x: [batch, length, ...].
+        x: [batch, length, ...]; where id 0 is read, the function finds zeros.
         before: how many earlier positions it sees.
         function: takes [batch, positions, ...] and the name of that dimension; keeps it.
 
     Returns:
         [batch, length, ...].
     """
+    if context.inputs is not None:
+        # As the original: in language models it is all that tells padding, and the first id is 0.
+        read = mtf.cast(mtf.not_equal(context.inputs, 0), x.dtype)
+        x = mtf.multiply(x, read, output_shape=x.shape)
     if not context.incremental:
         context.remember("input", x, before + 1)
         return function(x, context.length_dim.name)

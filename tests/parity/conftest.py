@@ -88,6 +88,11 @@ def load(recorded):
         sizes = [f"make_bitransformer.{side}_vocab_size = 60" for side in ("input", "output")]
         config = parse([str(recorded.folder / "operative_config.gin")], sizes)
         return lambda: restored_model(recorded.folder, config, mtf.Mesh(), step=0)[0]
+    if recorded.folder.name == "conv_layers":  # whose convolution sees the next position
+        register()
+        params = ['Conv1DLayer.padding = "same"']
+        config = parse([str(recorded.folder / "operative_config.gin")], params)
+        return lambda: restored_model(recorded.folder, config, mtf.Mesh(), step=0)[0]
     return lambda: mtf.load_model(recorded.folder, step=0)
 
 

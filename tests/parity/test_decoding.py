@@ -17,6 +17,10 @@ def decoding(recorded, model):
         with pytest.raises(ConfigError, match="decodes nothing"):
             model.decode({"inputs": recorded["plain/inputs"]})
         pytest.skip("the model does not decode, and says so")
+    if recorded.folder.name == "conv_layers":
+        with pytest.raises(ConfigError, match='see the next one.*bind "causal"'):
+            model.decode({"inputs": recorded["decode/inputs"]})
+        pytest.skip("the original sees the next token where it scores, and not where it decodes")
 
 
 # While it decodes, the original takes every target for the first one of its row: not what it was
