@@ -11,11 +11,11 @@ from typing import Any
 
 _HOMES = {
     "MtfError": "mtf_models.errors",
-    "Model": "mtf_models.runtime.model",
-    "MtfModel": "mtf_models.runtime.mtf_model",
-    "Trainer": "mtf_models.runtime.trainer",
-    "build_model": "mtf_models.runtime.build",
-    "load_model": "mtf_models.runtime.build",
+    "Model": "mtf_models.runtime.model.model",
+    "MtfModel": "mtf_models.runtime.original.mtf_model",
+    "Trainer": "mtf_models.runtime.training.trainer",
+    "build_model": "mtf_models.runtime.model.build",
+    "load_model": "mtf_models.runtime.folder.load",
     "serialize_training_step": "mtf_models.optimize.training_step",
 }
 _LANGUAGE = "mtf_models.mesh"

@@ -7,14 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtf_models.checkpoint.hugging_face import convert_first
 from mtf_models.checkpoint.manager import CheckpointManager
-from mtf_models.checkpoint.names import index_of, step_of
+from mtf_models.checkpoint.names import PICKLES, index_of, step_of
 from mtf_models.checkpoint.reader import find_faults
 from mtf_models.errors import CheckpointError
 
 _ENDING = re.compile(r"\.(index|meta|extra\.json|data-\d{5}-of-\d{5})$")
-_PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt")
 
 
 def locate(path: str | Path, step: int | None = None) -> Path:
@@ -35,7 +33,8 @@ def locate(path: str | Path, step: int | None = None) -> Path:
     path = Path(path)
     with readable(path):
         if path.is_dir():
-            return _in_folder(path, step)
+            manager = CheckpointManager(path)
+            return manager.prefix(manager.chosen(step))
     prefix = prefix_in(path)
     if prefix is None:
         raise CheckpointError(_no_checkpoint(path))
@@ -58,7 +57,7 @@ def folder_of(path: str | Path) -> Path:
     """
     path = Path(path)
     prefix = prefix_in(path)
-    if prefix is None and path.suffix in _PICKLES and not path.is_dir():
+    if prefix is None and path.suffix in PICKLES and not path.is_dir():
         raise CheckpointError(_no_checkpoint(path))
     return path if prefix is None else prefix.parent
 
@@ -78,24 +77,8 @@ def prefix_in(path: Path) -> Path | None:
 _MEND = "Take another checkpoint, or copy this one again from where it came from."
 
 
-def _in_folder(folder: Path, step: int | None) -> Path:
-    names = sorted(file.name for file in folder.iterdir())
-    manager = CheckpointManager(folder)
-    steps = manager.steps()
-    if step is None and steps:
-        return manager.prefix(manager.latest())
-    if step in steps:
-        return manager.prefix(step)
-    wanted = "no checkpoint" if step is None else f"no checkpoint of step {step}"
-    there = f"there are steps {', '.join(map(str, steps))}" if steps else "there is none"
-    torn = "".join(f"; torn is {prefix.name}: {fault}" for prefix, fault in manager.torn())
-    pickles = [name for name in names if name.endswith(_PICKLES)]
-    others = f". Pickled files are never read: {', '.join(pickles)}" if pickles else ""
-    raise CheckpointError(f"{folder} has {wanted}; {there}{torn}{others}.{convert_first(folder)}")
-
-
 def _no_checkpoint(path: Path) -> str:
-    if path.suffix in _PICKLES:
+    if path.suffix in PICKLES:
         return (
             f"{path} is a file of pickled objects by its name, which can run any code when it is "
             "opened, so it is never read. Give safetensors (save_pretrained writes them), or a "

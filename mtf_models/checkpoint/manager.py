@@ -12,11 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from mtf_models.checkpoint import bundle
+from mtf_models.checkpoint.hugging_face import convert_first
 from mtf_models.checkpoint.names import (
     EXTRA_SUFFIX,
     GLOBAL_STEP,
     STATE_FILE,
     files_of,
+    pickles_in,
     prefix_of,
     steps_in,
 )
@@ -88,6 +90,26 @@ class CheckpointManager:
                 taken,
             )
         return taken
+
+    def chosen(self, step: int | None) -> int:
+        """The step asked for, or the latest.
+
+        Raises:
+            CheckpointError: if there is no such complete checkpoint, listing what is there.
+        """
+        steps = self.steps()
+        if step is None and steps:
+            return self.latest()
+        if step in steps:
+            return step
+        wanted = "no checkpoint" if step is None else f"no checkpoint of step {step}"
+        there = f"there are steps {', '.join(map(str, steps))}" if steps else "there is none"
+        torn = "".join(f"; torn is {prefix.name}: {fault}" for prefix, fault in self.torn())
+        pickles = pickles_in(self.folder)
+        others = f". Pickled files are never read: {', '.join(pickles)}" if pickles else ""
+        raise CheckpointError(
+            f"{self.folder} has {wanted}; {there}{torn}{others}.{convert_first(self.folder)}"
+        )
 
     def save(
         self, step: int, variables: Mapping[str, Variable], extra: Mapping[str, Any] | None = None

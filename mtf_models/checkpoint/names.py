@@ -27,6 +27,10 @@ SLOTS = (
 """Patterns of the names of optimizer slots, for those who restore weights only."""
 
 
+PICKLES = (".pt", ".pth", ".bin", ".pkl", ".pickle", ".ckpt")
+"""Ends of the names of files that run code when they are read, and so are never."""
+
+
 def is_slot(name: str) -> bool:
     """Whether a variable is an optimizer's, by its name."""
     return any(fnmatchcase(name, pattern) for pattern in SLOTS)
@@ -75,6 +79,15 @@ def steps_in(folder: Path) -> list[int]:
     kept = (f for f in _files(folder) if f.suffix not in {".meta", ".json"})
     steps = {step_of(_FILE.fullmatch(f.name)["prefix"]) for f in kept}
     return sorted(step for step in steps if step is not None)
+
+
+def pickles_in(folder: Path) -> list[str]:
+    """The names of a folder's files of pickled objects, in order."""
+    return (
+        sorted(f.name for f in folder.iterdir() if f.name.endswith(PICKLES))
+        if folder.is_dir()
+        else []
+    )
 
 
 def _files(folder: Path) -> list[Path]:

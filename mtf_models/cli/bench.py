@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Measures, and returns the exit status."""
     options = options_from(args, BenchOptions)
     start_tensorflow()
-    from mtf_models.runtime import benchmark
+    from mtf_models.runtime.benchmarks import training
 
-    benchmark.run(options)
+    training.run(options)
     return 0

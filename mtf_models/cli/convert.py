@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Converts, and returns the exit status."""
     options = options_from(args, ConvertOptions)
     start_tensorflow()
-    from mtf_models.runtime import convert
+    from mtf_models.runtime.conversion import convert
 
     convert.run(options)
     return 0

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Evaluates, and returns the exit status."""
     options = options_from(args, EvalOptions)
     start_tensorflow()
-    from mtf_models.runtime import evaluate
+    from mtf_models.runtime.using import evaluate
 
     evaluate.run(options)
     return 0

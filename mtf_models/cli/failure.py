@@ -9,7 +9,7 @@ import sys
 import traceback
 
 from mtf_models.errors import MtfError
-from mtf_models.runtime.stop import Stopped
+from mtf_models.runtime.training.stop import Stopped
 
 RUN_FAILED = 1
 ENDED_BY_SIGNAL = 128

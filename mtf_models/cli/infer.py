@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Decodes, and returns the exit status."""
     options = options_from(args, InferOptions)
     start_tensorflow()
-    from mtf_models.runtime import infer
+    from mtf_models.runtime.using import infer
 
     infer.run(options)
     return 0

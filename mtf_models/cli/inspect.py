@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Shows what the folder or config holds, and returns the exit status."""
     options = options_from(args, InspectOptions)
     start_tensorflow()
-    from mtf_models.runtime import inspect_folder
+    from mtf_models.runtime.folder import inspect
 
-    inspect_folder.run(options)
+    inspect.run(options)
     return 0

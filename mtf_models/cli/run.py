@@ -73,9 +73,9 @@ def run(args: argparse.Namespace) -> int:
     check(options, [name for name in API_FLAGS if hasattr(args, name)])
     start_tensorflow()
     if options.use_model_api:
-        from mtf_models.runtime import model_api as body
+        from mtf_models.runtime.original import model_api as body
     else:
-        from mtf_models.runtime.modes import run as body
+        from mtf_models.runtime.original import run as body
     body.run(options)
     return 0
 

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Scores, and returns the exit status."""
     options = options_from(args, ScoreOptions)
     start_tensorflow()
-    from mtf_models.runtime import score
+    from mtf_models.runtime.using import score
 
     score.run(options)
     return 0

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         args.model_dir = _default_folder(args)
     options = options_from(args, TrainOptions)
     start_tensorflow()
-    from mtf_models.runtime import train
+    from mtf_models.runtime.training import train
 
     train.run(options)
     return 0

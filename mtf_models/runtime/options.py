@@ -205,7 +205,7 @@ class ConvertOptions:
     Attributes:
         source: run folders, checkpoints, or models of another format.
         output: the folder to write, which must not hold a model.
-        to: the format to write, a name in `mtf_models.runtime.convert.FORMATS`.
+        to: the format to write, a name in `mtf_models.runtime.conversion.convert.FORMATS`.
         step: which checkpoint of a folder; None for the latest.
         average: whether to write the mean of the sources.
         average_last_n: of how many of the latest checkpoints of the one source to write the mean.

@@ -3,7 +3,7 @@
 import pytest
 from commands import hashes, mtf, rows, train
 
-from mtf_models.runtime.trainer import Trainer
+from mtf_models.runtime.training.trainer import Trainer
 
 REFUSED = {
     "a binding that is misspelt": (

@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 import mtf_models as mtf
 from mtf_models.errors import CheckpointError
-from mtf_models.runtime import convert_hugging_face
-from mtf_models.runtime.compare_logits import Comparison
+from mtf_models.runtime.conversion import hugging_face
+from mtf_models.runtime.conversion.compare_logits import Comparison
 
 TINY = ["d_model = 8", "d_ff = 8", "num_heads = 2", "d_kv = 4", "num_layers = 1"]
 TOKENIZE = """
@@ -28,7 +28,7 @@ print(json.dumps([len(tokenizer), tokenizer(sys.argv[2]).input_ids]))
 def uncompared(monkeypatch):
     """transformers need not be here."""
     nothing = Comparison(compared=False, reason="not here")
-    monkeypatch.setattr(convert_hugging_face, "compare", lambda *_: nothing)
+    monkeypatch.setattr(hugging_face, "compare", lambda *_: nothing)
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_disagreement_leaves_nothing(theirs, fixtures_dir, tmp_path, monkeypat
     def disagree(*_):
         raise CheckpointError("The converted model does not compute what its source does.")
 
-    monkeypatch.setattr(convert_hugging_face, "compare", disagree)
+    monkeypatch.setattr(hugging_face, "compare", disagree)
     assert "does not compute" in refused(theirs, tmp_path / "ours")
     source = fixtures_dir / "t5_1_1_tiny"
     assert "does not compute" in refused(source, tmp_path / "again", "--to=hugging_face")

@@ -6,7 +6,7 @@ import pytest
 from commands import GIVEN, hashes, mtf, parameters, same_bits, train, training_rows
 
 from mtf_models.config import parse
-from mtf_models.runtime.fine_tune import carried_over
+from mtf_models.runtime.training.fine_tune import carried_over
 
 WORDS = ("--module_import=numbered_task",)
 

@@ -13,8 +13,8 @@ from safetensors.numpy import load_file
 
 import mtf_models as mtf
 from mtf_models.checkpoint import Reader
-from mtf_models.runtime import convert_hugging_face
-from mtf_models.runtime.compare_logits import Comparison
+from mtf_models.runtime.conversion import hugging_face
+from mtf_models.runtime.conversion.compare_logits import Comparison
 
 PEER = Path(__file__).with_name("transformers_peer.py")
 # They are imported in processes of their own: torch and TensorFlow do not go into one.
@@ -49,7 +49,7 @@ def made(tmp_path_factory):
 def uncompared(monkeypatch):
     """Conversions without the comparison at their end, where the test makes its own."""
     nothing = Comparison(compared=False, reason="the test does it")
-    monkeypatch.setattr(convert_hugging_face, "compare", lambda *_: nothing)
+    monkeypatch.setattr(hugging_face, "compare", lambda *_: nothing)
 
 
 def convert(source, output, *words):
@@ -127,7 +127,7 @@ def exported(tmp_path_factory, fixtures_dir):
         sources[name] = root / f"{name}_run" / "model.ckpt-0"
     nothing = Comparison(compared=False, reason="the test does it")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convert_hugging_face, "compare", lambda *_: nothing)
+        patch.setattr(hugging_face, "compare", lambda *_: nothing)
         for name, source in sources.items():
             convert(source, root / name, "--to=hugging_face")
     for name in FIXTURES:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from commands import mtf
 
-from mtf_models.runtime.build import load_model
+from mtf_models.runtime.folder.load import load_model
 
 STEP = 5
 
@@ -122,7 +122,7 @@ def test_the_config_says_how_many_ids_are_decoded(infer, folder):
 
 
 def test_an_interrupted_run_goes_on(trained, tmp_path, monkeypatch):
-    from mtf_models.runtime.partial_output import PartialOutput
+    from mtf_models.runtime.using.partial_output import PartialOutput
 
     given, made = tmp_path / "in.txt", tmp_path / "out.jsonl"
     given.write_text("n1\nn2\nn3\n")

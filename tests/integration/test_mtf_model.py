@@ -10,9 +10,9 @@ import tensorflow as tf
 
 import mtf_models as mtf
 from mtf_models.errors import CheckpointError, ConfigError
-from mtf_models.runtime import fine_tune, train
-from mtf_models.runtime.modes import run as modes_run
-from mtf_models.runtime.run_folder import RunFolder
+from mtf_models.runtime.folder.run_folder import RunFolder
+from mtf_models.runtime.original import run
+from mtf_models.runtime.training import fine_tune, train
 
 FIXTURE = Path(__file__).parent / "cli_run_tiny"
 VOCABULARY = 'get_vocabulary.mixture_or_task_name = "hundred"'
@@ -75,7 +75,7 @@ def test_fine_tuning_is_begun_as_the_original_does(folder, tmp_path, monkeypatch
     monkeypatch.syspath_prepend(tmp_path)
     text = "import hundred_task, seqio\nseqio.MixtureRegistry.add('late', ['hundred'], 1)\n"
     (tmp_path / "late_tasks.py").write_text(text)
-    monkeypatch.setattr(modes_run, "_DEFAULT_MODULE", "late_tasks")
+    monkeypatch.setattr(run, "_DEFAULT_MODULE", "late_tasks")
     begun = []
     monkeypatch.setattr(train, "run", begun.append)
     model = mtf.MtfModel(tmp_path / "tuned", sequence_length={"inputs": 12, "targets": 10})

@@ -6,7 +6,7 @@ from commands import MTF, finish, mtf, start
 
 import mtf_models.mesh as language
 from mtf_models.mesh import devices
-from mtf_models.runtime.build import load_model
+from mtf_models.runtime.folder.load import load_model
 
 LAYOUT = "batch:x,heads:y,d_ff:y,vocab:y"
 FEATURES = {

@@ -11,7 +11,7 @@ import pytest
 import watched
 from commands import GIVEN, HERE, finish, parameters, same_bits, start, train, training_rows
 
-from mtf_models.runtime.trainer import Trainer
+from mtf_models.runtime.training.trainer import Trainer
 
 MESHES = {
     "one": (),
@@ -113,7 +113,7 @@ def test_stopped_and_resumed(trained, tmp_path, signalled):
 
 def test_stopped_while_evaluating(tmp_path, monkeypatch):
     """An evaluation is left at once, after the steps before it are saved."""
-    from mtf_models.runtime.model import Model
+    from mtf_models.runtime.model.model import Model
 
     def score(model, features):
         os.kill(os.getpid(), signal.SIGINT)

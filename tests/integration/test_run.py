@@ -13,8 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from mtf_models.config import parse
 from mtf_models.data import prepared
-from mtf_models.runtime.run_folder import RunFolder
-from mtf_models.runtime.trainer import Trainer
+from mtf_models.runtime.folder.run_folder import RunFolder
+from mtf_models.runtime.training.trainer import Trainer
 
 # By hand, of one layer each with d_model 32, d_ff 64, 4 heads of 8, untied, 384 rows for 259 bytes:
 # two tables, three attentions of four matrices, two feed-forwards of three, two relative biases of

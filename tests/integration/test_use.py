@@ -7,7 +7,7 @@ import pytest
 import seqio
 from commands import finish, mtf, rows, start
 
-from mtf_models.runtime.build import load_model
+from mtf_models.runtime.folder.load import load_model
 
 WORDS = ["n1", "n22", "n3", "", "n35", "n4 and much more than fits", "n7"]
 STEP = 5  # Its predictions differ from word to word.

@@ -7,7 +7,7 @@ import pytest
 
 import mtf_models as mtf
 from mtf_models.config import parse
-from mtf_models.runtime.build import restored_model
+from mtf_models.runtime.folder.load import restored_model
 from mtf_models.runtime.registry import register
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

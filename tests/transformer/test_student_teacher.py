@@ -9,7 +9,7 @@ import tensorflow as tf
 import mtf_models as mtf
 from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.layers.loss import soft_cross_entropy
-from mtf_models.runtime import teacher
+from mtf_models.runtime.model import teacher
 from mtf_models.testing import check_op
 
 TYPE = "run.model_type = 'bi_student_teacher'"

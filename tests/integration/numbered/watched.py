@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mtf_models.checkpoint import publish
 from mtf_models.cli.main import main
-from mtf_models.runtime.trainer import Trainer
+from mtf_models.runtime.training.trainer import Trainer
 
 make_step = Trainer.step
 move = os.replace

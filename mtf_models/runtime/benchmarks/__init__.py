@@ -1,0 +1,1 @@
+"""How fast all this is, beside what the machine can do."""

@@ -1,0 +1,1 @@
+"""Checkpoints and folders of other forms, both ways."""

@@ -1,0 +1,1 @@
+"""Models on a mesh, and what they are built from."""

@@ -1,0 +1,256 @@
+"""Decoding with a model: what is asked for is checked, and laid out for the network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import mtf_models.mesh as mtf
+from mtf_models.data.delimited import ended
+from mtf_models.decode.options import DecodeOptions
+from mtf_models.decode.result import DecodeResult
+from mtf_models.errors import ConfigError, DataError, did_you_mean, require_positive
+from mtf_models.mesh import RandomStream, Tensor
+from mtf_models.runtime.bindings.decoding import DecodeSettings, decode_settings
+from mtf_models.runtime.model.draws import uniforms, without_padding
+from mtf_models.transformer.delimited import DelimitedUnitransformer
+from mtf_models.transformer.unitransformer import Unitransformer
+
+if TYPE_CHECKING:
+    from mtf_models.config import Config
+    from mtf_models.runtime.model.model import Model
+
+
+@dataclass(frozen=True)
+class DecodeRequest:
+    """What a call of `Model.decode` asks for.
+
+    Attributes:
+        options: attributes of `DecodeOptions`; what is missing or None is as the config says.
+        seed: of what is drawn; None for the model's.
+        max_decode_length: how many positions are decoded, or added to prompts.
+        max_steps: at most so many ids for each row, whatever padding its prompt has.
+        prefix: [batch, length] ids that the result of an encoder-decoder begins with, 0 after
+            their end.
+        row_numbers: one for each row, so that equal rows draw different ids.
+        default_length: what an encoder-decoder decodes where neither this nor the config says how
+            many positions; None for those of the inputs.
+    """
+
+    options: Mapping[str, Any]
+    seed: int | None = None
+    max_decode_length: int | None = None
+    max_steps: int | None = None
+    prefix: Any = None
+    row_numbers: Sequence[int] | None = None
+    default_length: int | None = None
+
+    @classmethod
+    def of(cls, **asked: Any) -> DecodeRequest:
+        """A request of attributes of this class and of `DecodeOptions` together.
+
+        Raises:
+            ConfigError: if one is unknown.
+        """
+        own = {field.name for field in fields(cls)} - {"options"}
+        known = own | {field.name for field in fields(DecodeOptions)}
+        unknown = [f"{n}{did_you_mean(n, known)}" for n in asked if n not in known]
+        if unknown:
+            raise ConfigError(f"decode has no argument {' '.join(unknown)}")
+        options = {name: value for name, value in asked.items() if name not in own}
+        return cls(options, **{name: value for name, value in asked.items() if name in own})
+
+    def __post_init__(self) -> None:
+        for name in ("max_decode_length", "max_steps", "default_length"):
+            if getattr(self, name) is not None:
+                require_positive("decode", **{name: getattr(self, name)})
+        if self.seed is not None and not (isinstance(self.seed, int) and self.seed >= 0):
+            raise ConfigError(f"decode has seed = {self.seed!r}; give a whole number from 0.")
+
+
+def settings_of(model: Model, request: DecodeRequest) -> DecodeSettings:
+    """What the config and a request say together.
+
+    Raises:
+        ConfigError: if they do not fit together.
+    """
+    with model.config.active():
+        return decode_settings(not isinstance(model.network, Unitransformer), request.options)
+
+
+def length_of(model: Model, asked: int | None, options: Mapping[str, Any]) -> dict[str, int]:
+    """How many ids a command decodes for each row, whatever batch the row is in.
+
+    It is what is asked for, else what the config says of decoding; where it says nothing, as many
+    as its targets have.
+
+    Args:
+        model: what decodes.
+        asked: at most so many.
+        options: attributes of `DecodeOptions` that are asked for.
+
+    Returns:
+        Attributes of `DecodeRequest`.
+
+    Raises:
+        ConfigError: if what is asked for does not fit together.
+    """
+    settings = settings_of(model, DecodeRequest(options))
+    lengths = model.settings.sequence_length
+    if not settings.has_encoder:
+        # Padding of prompts, which depends on the batch, must not count.
+        found = settings.max_steps or lengths["targets"]
+        return {"max_steps": found if asked is None else asked}
+    if asked is None and _says_length(model.config, settings):
+        return {"default_length": lengths["inputs"]}
+    return {"max_decode_length": lengths["targets"] if asked is None else asked}
+
+
+def _says_length(config: Config, settings: DecodeSettings) -> bool:
+    """Whether a config says how many ids an encoder-decoder decodes, or searches beams itself."""
+    if settings.max_decode_length is not None or settings.max_steps is not None:
+        return True
+    names = ("beam_size", "decode_length_multiplier", "decode_length_constant")
+    size, *rule = (config.query(f"Bitransformer.decode.{name}") for name in names)
+    return settings.options.is_beam_search and ((size or 1) > 1 or rule != [None, None])
+
+
+def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) -> DecodeResult:
+    """Decodes a batch.
+
+    Args:
+        model: what decodes.
+        features: "inputs"; "targets" are not read.
+        request: the rest.
+
+    Raises:
+        ConfigError: if what is asked for does not fit together.
+        DataError: if features, prefix or row numbers do not fit.
+    """
+    settings = settings_of(model, request)
+    has_encoder = settings.has_encoder
+    rows = {name: x for name, x in features.items() if name != "targets"}
+    names = ("inputs",)
+    if request.prefix is not None:
+        if not has_encoder:
+            raise ConfigError(
+                "A decoder-only model takes what its ids begin with as inputs: give no prefix."
+            )
+        rows["targets"], names = request.prefix, ("inputs", "targets")
+    is_delimited = isinstance(model.network, DelimitedUnitransformer)
+    if is_delimited:
+        rows["inputs"] = ended(rows["inputs"])
+    tensors = model.tensors(rows, names=names)
+    batch = _Batch({name: np.asarray(rows[name]) for name in names}, settings, request)
+    added = batch.added(model.settings.sequence_length["targets"])
+    length = (
+        added if has_encoder else added + tensors["inputs"].shape.get_dim_by_name("length").size
+    )
+    tensors["limits"] = mtf.import_tf_tensor(
+        model.mesh, batch.limits(length), tensors["inputs"].shape.dims[:1]
+    )
+    options = settings.options
+    if options.draws:
+        draws = batch.draws(length, model.seed)
+        shape = [("batch", len(draws)), ("beam", options.num_return), ("length", length)]
+        tensors["uniforms"] = mtf.import_tf_tensor(model.mesh, draws, shape)
+
+    def run(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        with model.using(model.read(), RandomStream((model.seed, 0))):
+            found = model.network.decode(tensors, model.variable_dtype, added, options)
+        return dict(vars(found))
+
+    result = DecodeResult(**model.compiled(("decode", added, options), run)(tensors))
+    return _without_prompts(result, batch, added) if is_delimited else result
+
+
+def _without_prompts(result: DecodeResult, batch: _Batch, length: int) -> DecodeResult:
+    """The targets alone, of a model that reads inputs and targets in one row."""
+    ids = result.ids.numpy()
+    targets = np.zeros([*ids.shape[:-1], length], ids.dtype)
+    for row, prompt in enumerate(batch.given):
+        targets[row] = ids[row][..., len(prompt) : len(prompt) + length]
+    shape = [*result.ids.shape.dims[:-1], ("length", length)]
+    return replace(result, ids=mtf.import_tf_tensor(result.ids.mesh, targets, shape))
+
+
+class _Batch:
+    """The rows of one call, on the host.
+
+    Args:
+        arrays: "inputs" and, if something is given to begin with, "targets", [batch, length].
+        settings: what the config says.
+        request: what the caller says.
+    """
+
+    def __init__(
+        self, arrays: Mapping[str, np.ndarray], settings: DecodeSettings, request: DecodeRequest
+    ) -> None:
+        self.settings = settings
+        self.request = request
+        self.width = arrays["inputs"].shape[1]
+        self.inputs = without_padding(arrays["inputs"])
+        self.prefix = arrays.get("targets")
+        if self.prefix is not None:
+            self.given = without_padding(self.prefix)
+        else:
+            self.given = [row[:0] if settings.has_encoder else row for row in self.inputs]
+
+    def added(self, default: int) -> int:
+        """How many positions are decoded, or added to prompts.
+
+        Args:
+            default: of a decoder alone.
+        """
+        request, settings = self.request, self.settings
+        begun = 0 if self.prefix is None else self.prefix.shape[1]
+        found = request.max_decode_length
+        if found is None and request.max_steps is not None:
+            found = begun + request.max_steps
+        if found is None:
+            found = settings.max_decode_length
+        if found is None:
+            positions = request.default_length or self.width
+            found = positions if settings.has_encoder else settings.max_steps or default
+        if begun >= found:
+            raise DataError(
+                f"The prefix has {begun} positions, and {found} are decoded, the prefix counted: "
+                "shorten it, or ask for a longer max_decode_length."
+            )
+        return found
+
+    def limits(self, length: int) -> np.ndarray:
+        """[batch] int32, the position at which each row ends at the latest."""
+        request, settings = self.request, self.settings
+        limits = np.full(len(self.inputs), length)
+        asked = request.max_decode_length or request.max_steps
+        if settings.has_encoder and settings.options.is_beam_search and asked is None:
+            limits = np.minimum(limits, [settings.limit(len(row)) for row in self.inputs])
+        steps = request.max_steps or settings.max_steps
+        if steps:
+            limits = np.minimum(limits, [len(row) + steps for row in self.given])
+        return limits.astype(np.int32)
+
+    def draws(self, length: int, seed: int) -> np.ndarray:
+        """[batch, beam, length] float32, see `draws.uniforms`.
+
+        Args:
+            length: how many positions there are.
+            seed: if the caller gave none.
+        """
+        numbers = self.request.row_numbers
+        numbers = [0] * len(self.inputs) if numbers is None else list(numbers)
+        if len(numbers) != len(self.inputs):
+            raise DataError(
+                f"There are {len(numbers)} row_numbers and {len(self.inputs)} rows: give each one."
+            )
+        contents = self.inputs
+        if self.prefix is not None:
+            contents = [
+                np.append(row, [-1, *g]) for row, g in zip(contents, self.given, strict=True)
+            ]
+        seed = seed if self.request.seed is None else self.request.seed
+        return uniforms(seed, contents, numbers, self.settings.options.num_return, length)

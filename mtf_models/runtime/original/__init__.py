@@ -1,0 +1,1 @@
+"""The original's command line and its `MtfModel`, on runs of this package."""

@@ -1,0 +1,58 @@
+"""The examples that a command decodes or scores, and the task whose vocabularies they use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mtf_models.errors import ConfigError
+from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.model.model import Model
+from mtf_models.runtime.options import ExampleOptions
+from mtf_models.runtime.using.evaluate import SPLIT
+
+if TYPE_CHECKING:
+    from mtf_models.data.records import Record
+
+
+def check_source(options: ExampleOptions) -> None:
+    """Refuses what can be refused before a model is loaded.
+
+    Raises:
+        ConfigError: if not exactly one source is given.
+        DataError: if the file cannot be read.
+    """
+    from mtf_models.data.text_files import lines
+
+    if (options.input is None) == (options.task is None):
+        raise ConfigError("Give either --input=FILE or --task=NAME.")
+    alone = [n for n in ("split", "num_examples") if getattr(options, n) is not None]
+    if options.input is not None and alone:
+        raise ConfigError(f"--{alone[0]} is of a --task, and --input={options.input} is a file.")
+    if options.input is not None:
+        lines(options.input)
+
+
+def read_records(
+    model: Model, options: ExampleOptions, needed: Sequence[str]
+) -> tuple[Any, list[Record]]:
+    """The task and the records, called under the model's config.
+
+    Args:
+        model: its config names the task, unless the options do.
+        options: of the command.
+        needed: the features that each record must have.
+
+    Raises:
+        DataError: if records cannot be read or do not fit.
+    """
+    from mtf_models.data.records import records_of_file, records_of_split
+    from mtf_models.data.tasks import get_task_or_mixture
+
+    name = options.task or prepare.task_name(model.config)
+    task = get_task_or_mixture(name)
+    if options.input is not None:
+        return task, records_of_file(options.input, task, needed)
+    lengths = model.settings.sequence_length
+    split = options.split or SPLIT
+    return task, records_of_split(name, split, lengths, needed, options.num_examples)
