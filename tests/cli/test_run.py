@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import mtf_models.runtime
-import mtf_models.runtime.modes
+import mtf_models.runtime.original
 from mtf_models.cli.main import main
 from mtf_models.runtime.options import RunOptions
 
@@ -55,9 +54,9 @@ def received(monkeypatch):
     """What the two bodies of the command are given."""
     options = []
     body = SimpleNamespace(run=options.append)
-    for package, name in ((mtf_models.runtime.modes, "run"), (mtf_models.runtime, "model_api")):
-        monkeypatch.setitem(sys.modules, f"{package.__name__}.{name}", body)
-        monkeypatch.setattr(package, name, body, raising=False)
+    for name in ("run", "model_api"):
+        monkeypatch.setitem(sys.modules, f"mtf_models.runtime.original.{name}", body)
+        monkeypatch.setattr(mtf_models.runtime.original, name, body, raising=False)
     return options
 
 

@@ -72,8 +72,8 @@ class RunSettings:
         ensemble_inputs: how many members an ensemble has, each of which trains on a batch of its
             own; None where all train on the same.
         seed: of initial values, data order and dropout.
-        mode: what the original's `run` does; see `runtime.modes.run`.
-        eval_checkpoint_step: which checkpoints it uses; see `runtime.modes.checkpoint_steps`.
+        mode: what the original's `run` does; see `runtime.original.run`.
+        eval_checkpoint_step: which checkpoints it uses; see `runtime.original.checkpoint_steps`.
         eval_summary_dir: where evaluations are written; None for a folder below the run's.
         eval_dir_suffix: is added to the name of that folder.
         output_eval_examples: whether inputs, targets and predictions are written there.
