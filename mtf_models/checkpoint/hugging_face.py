@@ -21,14 +21,8 @@ from mtf_models.checkpoint.hugging_face_config import (
     fields_of,
     read_config,
 )
-from mtf_models.checkpoint.hugging_face_names import (
-    ALIASES,
-    CLASSIFIER,
-    EMBEDDING,
-    UNREAD,
-    Pair,
-    pairs,
-)
+from mtf_models.checkpoint.hugging_face_names import naming_of, pairs
+from mtf_models.checkpoint.hugging_face_pairs import Pair
 from mtf_models.checkpoint.names import steps_in
 from mtf_models.checkpoint.reader import Reader
 from mtf_models.checkpoint.safetensors_files import (
@@ -39,6 +33,7 @@ from mtf_models.checkpoint.safetensors_files import (
     pickles_in,
     write_safetensors,
 )
+from mtf_models.checkpoint.single_stack import SingleStack
 from mtf_models.errors import CheckpointError, did_you_mean
 
 _GENERATION_FILE = "generation_config.json"
@@ -70,12 +65,17 @@ class HuggingFaceReader:
         # Faults of the config are told before those of files that may be of another model.
         architecture_of(fields, has_classifier=False)
         self._files = SafetensorsFiles(folder)
-        self._sources = {name: name for name in self._files.names}
+        self._naming = naming_of(fields["model_type"])
+        self._sources = self._naming.modern(self._files.names)
+        self._given = list(self._sources)
         faults = list(self._join_aliases())
-        own_classifier = CLASSIFIER in self._files and not self._same(CLASSIFIER, EMBEDDING)
+        classifier, embedding = self._naming.classifier, self._naming.embedding
+        own_classifier = classifier in self._sources and not self._same(classifier, embedding)
         self.architecture = architecture_of(fields, own_classifier)
         self._pairs = {pair.ours: pair for pair in self._matched()}
         faults += self._faults()
+        if isinstance(self.architecture, SingleStack) and (notice := self.architecture.notice):
+            _log.info("%s: %s", folder, notice)
         if faults:
             lines = "".join(f"\n  {fault}" for fault in faults)
             raise CheckpointError(
@@ -131,47 +131,50 @@ class HuggingFaceReader:
 
     def _join_aliases(self) -> Iterator[str]:
         """Takes the same tensor under several names for one; yields those that are not the same."""
-        for name, others in ALIASES.items():
-            present = [n for n in (name, *others) if n in self._files]
+        for name, others in self._naming.aliases.items():
+            present = [n for n in (name, *others) if n in self._given]
             for other in present[1:]:
                 if not self._same(present[0], other):
                     yield f"{other} differs from {present[0]}, with which models here share it"
             if present:
-                self._sources[name] = present[0]
+                self._sources[name] = self._sources[present[0]]
 
     def _same(self, name: str, other: str) -> bool:
-        name, other = self._sources.get(name, name), self._sources.get(other, other)
-        if other not in self._files:
+        if other not in self._sources:
             return False
+        name, other = self._sources[name], self._sources[other]
         if self._files.shape(name) != self._files.shape(other):
             return False
         return np.array_equal(self._files.read(name), self._files.read(other))
 
     def _matched(self) -> Iterator[Pair]:
         for pair in pairs(self.architecture):
-            if pair.theirs == (CLASSIFIER,) and CLASSIFIER not in self._files:
+            classifier = self._naming.classifier
+            if pair.theirs == (classifier,) and classifier not in self._sources:
                 _log.info(
                     "%s ties the logits to the embedding without scaling them; here they are a "
                     "matrix of their own with the same values.",
                     self.prefix,
                 )
-                pair = pair._replace(theirs=(EMBEDDING,))
+                pair = pair._replace(theirs=(self._naming.embedding,))
             yield pair
 
     def _faults(self) -> Iterator[str]:
         """All differences between what the config says and what the files have."""
         wanted = {name: pair for pair in self._pairs.values() for name in pair.theirs}
-        known = {*wanted, *(other for others in ALIASES.values() for other in others), CLASSIFIER}
+        aliases = (other for others in self._naming.aliases.values() for other in others)
+        known = {*wanted, *aliases, self._naming.classifier}
         for name, pair in wanted.items():
             if name not in self._sources:
                 yield f"missing: {name} {list(pair.their_shape)}"
             elif (found := self._files.shape(self._sources[name])) != pair.their_shape:
                 yield f"different: {name} is {list(found)}, not {list(pair.their_shape)}"
-        for name in self._files.names:
-            if name in UNREAD:
-                _log.info("Not read, as transformers does not either: %s.", name)
-            elif name not in known:
-                yield f"left over: {name} {list(self._files.shape(name))}"
+        unread = [name for name in self._given if self._naming.is_unread(name)]
+        if unread:
+            _log.info("Not read, as transformers does not either: %s.", ", ".join(unread))
+        for name in self._given:
+            if name not in known and name not in unread:
+                yield f"left over: {name} {list(self._files.shape(self._sources[name]))}"
 
 
 def is_hugging_face_folder(folder: Path) -> bool:
@@ -188,7 +191,7 @@ def convert_first(folder: Path) -> str:
 
 def write_hugging_face(
     folder: Path,
-    architecture: Architecture,
+    architecture: Architecture | SingleStack,
     reader: Reader,
     stored: Mapping[str, str],
     real_ids: int | None = None,
@@ -211,7 +214,8 @@ def write_hugging_face(
         CheckpointError: listing what is missing or left over, or if it cannot be written.
     """
     table = [(pair, stored.get(pair.ours, pair.ours)) for pair in pairs(architecture)]
-    _check_shapes(table, reader)
+    naming = naming_of(architecture.model_type)
+    _check_shapes(table, reader, of_vocabulary=(naming.embedding, naming.classifier))
     dtypes = Counter(reader.dtype(name).name for _, name in table)
     fields = fields_of(architecture, dtypes.most_common(1)[0][0])
     try:
@@ -227,14 +231,16 @@ def write_hugging_face(
         ) from error
 
 
-def _check_shapes(table: Iterable[tuple[Pair, str]], reader: Reader) -> None:
+def _check_shapes(
+    table: Iterable[tuple[Pair, str]], reader: Reader, of_vocabulary: Sequence[str]
+) -> None:
     faults = []
     for pair, name in table:
         if name not in reader:
             faults.append(f"missing: {name}")
             continue
         found = reader.shape(name)
-        if pair.theirs in ((EMBEDDING,), (CLASSIFIER,)):
+        if pair.theirs[0] in of_vocabulary:
             # Rows of the vocabulary may be padding, which the architecture leaves out.
             found = tuple(map(min, found, pair.shape))
         if found != pair.shape:
@@ -247,16 +253,24 @@ def _check_shapes(table: Iterable[tuple[Pair, str]], reader: Reader) -> None:
 
 
 def _planned(table: Iterable[tuple[Pair, str]], reader: Reader) -> Iterator[Planned]:
+    """The tensors to write, each with the variables that it is of: one, or several side by side."""
+    owners: dict[str, list[tuple[Pair, int, str]]] = {}
     for pair, stored in table:
-        dtype = np.dtype(reader.dtype(stored).as_numpy_dtype)
         for index, name in enumerate(pair.theirs):
-            load = functools.partial(_load, pair, index, reader, stored)
-            yield Planned(name, pair.their_shape, dtype, load)
+            owners.setdefault(name, []).append((pair, index, stored))
+    for name, parts in owners.items():
+        (pair, _, stored), *_ = parts
+        dtype = np.dtype(reader.dtype(stored).as_numpy_dtype)
+        load = functools.partial(_load, parts, reader, dtype)
+        yield Planned(name, pair.their_shape, dtype, load)
 
 
-def _load(pair: Pair, index: int, reader: Reader, stored: str) -> np.ndarray:
-    value = reader.read(stored)[tuple(slice(size) for size in pair.shape)]
-    return pair.to_theirs(value, index)
+def _load(parts: Sequence[tuple[Pair, int, str]], reader: Reader, dtype: np.dtype) -> np.ndarray:
+    values = [
+        pair.to_theirs(reader.read(stored)[tuple(slice(size) for size in pair.shape)], index)
+        for pair, index, stored in parts
+    ]
+    return values[0] if len(values) == 1 else np.concatenate(values, axis=-1, dtype=dtype)
 
 
 def _write_json(file: Path, fields: dict[str, Any]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mtf_models.checkpoint import single_stack_config
 from mtf_models.checkpoint.architecture import Architecture
 from mtf_models.checkpoint.hugging_face_fields import (
     ACTIVATIONS,
@@ -16,9 +17,9 @@ from mtf_models.checkpoint.hugging_face_fields import (
     GATED_BY_DEFAULT,
     MAPPED,
     MAPPED_OF_SWITCH,
-    MISSING_LAYERS,
     WITHOUT_EFFECT,
 )
+from mtf_models.checkpoint.single_stack import SingleStack
 from mtf_models.errors import CheckpointError
 
 CONFIG_FILE = "config.json"
@@ -57,7 +58,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return fields
 
 
-def architecture_of(fields: Mapping[str, Any], has_classifier: bool) -> Architecture:
+def architecture_of(fields: Mapping[str, Any], has_classifier: bool) -> Architecture | SingleStack:
     """What a config.json says of a model.
 
     Args:
@@ -68,6 +69,12 @@ def architecture_of(fields: Mapping[str, Any], has_classifier: bool) -> Architec
         CheckpointError: listing every field that models here cannot have, or that is not known.
     """
     family = fields.get("model_type")
+    if family in single_stack_config.FAMILIES:
+        stack, faults = single_stack_config.read_stack(fields)
+        if stack is not None and has_classifier and stack.tied:
+            faults.append("tie_word_embeddings: the logits have a matrix of their own")
+        _raise(faults)
+        return stack
     if family not in FAMILIES:
         raise CheckpointError(_other_family(family))
     faults = list(_faults(fields, family))
@@ -78,12 +85,7 @@ def architecture_of(fields: Mapping[str, Any], has_classifier: bool) -> Architec
     faults += _tying_faults(said, family, has_classifier)
     if family == _SWITCH and not faults:
         faults += _expert_faults(said, gated)
-    if faults:
-        lines = "".join(f"\n  {fault}" for fault in faults)
-        raise CheckpointError(
-            f"{CONFIG_FILE} asks for what models here cannot be, and nothing was read:{lines}\n"
-            "Convert a model without these."
-        )
+    _raise(faults)
     return Architecture(
         model_type=family,
         vocab_size=said["vocab_size"],
@@ -105,13 +107,24 @@ def architecture_of(fields: Mapping[str, Any], has_classifier: bool) -> Architec
     )
 
 
-def fields_of(architecture: Architecture, dtype: str) -> dict[str, Any]:
+def _raise(faults: Sequence[str]) -> None:
+    if faults:
+        lines = "".join(f"\n  {fault}" for fault in faults)
+        raise CheckpointError(
+            f"{CONFIG_FILE} asks for what models here cannot be, and nothing was read:{lines}\n"
+            "Convert a model without these."
+        )
+
+
+def fields_of(architecture: Architecture | SingleStack, dtype: str) -> dict[str, Any]:
     """The config.json of an architecture.
 
     Args:
         architecture: what is described.
         dtype: of the tensors, as transformers calls it.
     """
+    if isinstance(architecture, SingleStack):
+        return single_stack_config.stack_fields(architecture, dtype)
     a = architecture
     act = next(theirs for theirs, ours in ACTIVATIONS.items() if ours == a.activation)
     projection = "gelu" if act == "gelu_new" and a.gated else act
@@ -148,12 +161,7 @@ def fields_of(architecture: Architecture, dtype: str) -> dict[str, Any]:
 
 
 def _other_family(family: Any) -> str:
-    known = ", ".join(FAMILIES)
-    if family in MISSING_LAYERS:
-        return (
-            f"{CONFIG_FILE} is of a {family!r}, for which the layers here lack: "
-            f"{'; '.join(MISSING_LAYERS[family])}. Families that can be read: {known}."
-        )
+    known = ", ".join((*FAMILIES, *single_stack_config.FAMILIES))
     return (
         f"{CONFIG_FILE} has model_type {family!r}, and the families that can be read are {known}. "
         "Give a folder of one of those."

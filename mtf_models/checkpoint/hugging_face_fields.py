@@ -35,7 +35,7 @@ ACTIVATIONS = {
     "sigmoid": "sigmoid",
     "linear": "linear",
 }
-"""Their name of an activation -> ours; "gelu" there is the exact one, which is not here."""
+"""Their name of an activation -> ours, in the T5 family, whose "gelu" is not always the same."""
 
 MAPPED = (
     "model_type",
@@ -160,17 +160,3 @@ WITHOUT_EFFECT = frozenset(
     }
 )
 """Fields that change nothing of what a model computes from its inputs."""
-
-MISSING_LAYERS = {
-    "gpt2": (
-        "biases of the attention projections",
-        "logits that share the embedding and are not scaled by d_model^-½",
-    ),
-    "bert": (
-        "biases of the attention projections",
-        "embeddings of token types",
-        "the exact gelu",
-        "a head with a layer and a bias of its own",
-    ),
-}
-"""Well-known model_types that cannot be expressed -> what the layers here lack for them."""

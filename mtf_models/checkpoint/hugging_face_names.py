@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
-
-import numpy as np
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from mtf_models.checkpoint.architecture import Architecture, Stack
-
-
-class Pair(NamedTuple):
-    """A variable of ours and what it is there.
-
-    Attributes:
-        ours: the name of the variable.
-        theirs: the name of the tensor, or of one for each expert.
-        shape: the variable's sizes.
-        their_shape: the sizes of each tensor.
-        transposed: whether a tensor has the axes in the opposite order.
-    """
-
-    ours: str
-    theirs: tuple[str, ...]
-    shape: tuple[int, ...]
-    their_shape: tuple[int, ...]
-    transposed: bool = True
-
-    def to_ours(self, tensors: Sequence[np.ndarray]) -> np.ndarray:
-        """The variable's value from the tensors'."""
-        parts = [tensor.T if self.transposed else tensor for tensor in tensors]
-        return np.stack(parts).reshape(self.shape)
-
-    def to_theirs(self, value: np.ndarray, index: int = 0) -> np.ndarray:
-        """The value of the tensor of number `index` from the variable's."""
-        sizes = self.their_shape[::-1] if self.transposed else self.their_shape
-        part = value.reshape(len(self.theirs), *sizes)[index]
-        return np.ascontiguousarray(part.T if self.transposed else part)
-
+from mtf_models.checkpoint.hugging_face_pairs import Pair
+from mtf_models.checkpoint.single_stack import BERT, GPT2, SingleStack
+from mtf_models.checkpoint.single_stack_names import stack_pairs
 
 # name in a layer -> (name there, dimensions here)
 _ATTENTION = {
@@ -62,22 +34,83 @@ _EXPERTS = {
     for name, (there, dims) in _FEED_FORWARD.items()
 }
 
-EMBEDDING = "shared.weight"
-CLASSIFIER = "lm_head.weight"
 
-ALIASES = {
-    EMBEDDING: ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"),
+@dataclass(frozen=True)
+class Naming:
+    """What the files of a family call what is not a layer's.
+
+    Attributes:
+        embedding: the table of the vocabulary.
+        classifier: the matrix of the logits, which may be the same table.
+        aliases: tensors that files may hold again under other names, with the same values.
+        unread: patterns of tensors that transformers does not read either, or that are of other
+            heads than the one that is here.
+        spellings: patterns of old names, and what stands for them now.
+    """
+
+    embedding: str
+    classifier: str
+    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    spellings: tuple[tuple[str, str], ...] = ()
+
+    def modern(self, names: Iterable[str]) -> dict[str, str]:
+        """Today's name of each tensor -> its name in the files."""
+        found = {}
+        for name in names:
+            modern = name
+            for pattern, replacement in self.spellings:
+                modern = re.sub(pattern, replacement, modern)
+            found[modern] = name
+        return found
+
+    def is_unread(self, name: str) -> bool:
+        """Whether a tensor may be in the files and is not looked at."""
+        return any(re.fullmatch(pattern, name) for pattern in self.unread)
+
+
+_T5 = Naming(
+    embedding="shared.weight",
+    classifier="lm_head.weight",
+    aliases={"shared.weight": ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")},
+    # Of old files; no model has a place for it.
+    unread=(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",),
+)
+_NAMINGS = {
+    GPT2: Naming(
+        embedding="transformer.wte.weight",
+        classifier="lm_head.weight",
+        # Masks of attention.
+        unread=(r"transformer\.h\.\d+\.attn\.(masked_)?bias",),
+        spellings=((r"^(?!transformer\.|lm_head\.)", "transformer."),),
+    ),
+    BERT: Naming(
+        embedding="bert.embeddings.word_embeddings.weight",
+        classifier="cls.predictions.decoder.weight",
+        aliases={"cls.predictions.bias": ("cls.predictions.decoder.bias",)},
+        unread=(
+            r"bert\.embeddings\.position_ids",
+            r"bert\.pooler\..*",
+            r"cls\.seq_relationship\..*",
+        ),
+        spellings=(
+            (r"LayerNorm\.gamma$", "LayerNorm.weight"),
+            (r"LayerNorm\.beta$", "LayerNorm.bias"),
+        ),
+    ),
 }
-"""Tensors that files may hold again under other names; the values must be the same."""
-
-UNREAD = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
-"""Tensors of old files that transformers does not read either: no model has a place for them."""
 
 
-def pairs(architecture: Architecture) -> list[Pair]:
+def naming_of(model_type: str) -> Naming:
+    """The naming of a family."""
+    return _NAMINGS.get(model_type, _T5)
+
+
+def pairs(architecture: Architecture | SingleStack) -> list[Pair]:
     """All variables of a model and their counterparts, in our order."""
-    table = _Table(architecture)
-    return list(table.rows())
+    if isinstance(architecture, SingleStack):
+        return list(stack_pairs(architecture))
+    return list(_Table(architecture).rows())
 
 
 class _Table:
@@ -97,7 +130,7 @@ class _Table:
 
     def rows(self) -> Iterator[Pair]:
         table = self._sizes["vocab"], self._sizes["d_model"]
-        yield Pair("shared/embedding", (EMBEDDING,), table, table, transposed=False)
+        yield Pair("shared/embedding", (_T5.embedding,), table, table, transposed=False)
         for stack in self._architecture.stacks:
             for block in range(stack.blocks):
                 yield from self._block(stack, block)
@@ -107,7 +140,7 @@ class _Table:
                 "d_model",
             )
         if not self._architecture.tied:
-            yield self._pair("decoder/logits/kernel", CLASSIFIER, "d_model vocab")
+            yield self._pair("decoder/logits/kernel", _T5.classifier, "d_model vocab")
 
     def _block(self, stack: Stack, block: int) -> Iterator[Pair]:
         for index, layer in enumerate((*stack.layers, "")):

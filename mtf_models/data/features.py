@@ -6,7 +6,7 @@ import numpy as np
 
 from mtf_models.errors import DataError
 
-_SUFFIXES = ("_position", "_segmentation")
+_SUFFIXES = ("_position", "_segmentation", "_token_type")
 _HIGHEST = 2**31 - 1
 
 

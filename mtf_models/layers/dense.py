@@ -19,6 +19,7 @@ ACTIVATIONS = (
     "elu",
     "exp",
     "gelu",
+    "gelu_exact",
     "identity",
     "leaky_relu",
     "linear",

@@ -52,6 +52,7 @@ tanh = _unary("tanh", tf.tanh)
 squared_relu = _unary("squared_relu", lambda x: tf.square(tf.nn.relu(x)))
 # The tanh form is the one that trained checkpoints contain.
 gelu = _unary("gelu", lambda x: tf.nn.gelu(x, approximate=True))
+gelu_exact = _unary("gelu_exact", lambda x: tf.nn.gelu(x, approximate=False))
 
 
 def linear(x: Tensor) -> Tensor:

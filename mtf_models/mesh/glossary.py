@@ -14,6 +14,7 @@ DIMENSIONS: dict[str, str] = {
     "d_kv": "width of one attention head",
     "buckets": "relative position buckets",
     "vocab": "entries of the vocabulary, padded",
+    "token_type": "types of tokens, such as first and second sentence",
     "experts": "experts of a mixture",
     "expert_hidden": "hidden width of an expert",
     "expert_unsplit": "experts, where tokens are routed",

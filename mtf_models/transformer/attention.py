@@ -55,6 +55,7 @@ class SelfAttention(TransformerLayer):
         z_loss_coeff: weight of the squared log partition function of the attention weights, that
             is added to the loss in training; None for none.
         rotary_base: of the wavelengths of "rotary".
+        use_bias: whether the projections have biases, zero at first.
 
     Raises:
         ConfigError: for an option that is unknown, or contradicts another.
@@ -76,6 +77,7 @@ class SelfAttention(TransformerLayer):
         fold_scaling_into_initializer: bool = True,
         z_loss_coeff: float | None = None,
         rotary_base: float = 10000.0,
+        use_bias: bool = False,
     ) -> None:
         require_positive(
             type(self).__name__,
@@ -97,6 +99,7 @@ class SelfAttention(TransformerLayer):
         self.fold_scaling_into_initializer = fold_scaling_into_initializer
         self.z_loss_coeff = z_loss_coeff
         self.rotary_base = rotary_base
+        self.use_bias = use_bias
         check_attention(self)
 
     def call(self, context: Context, x: Tensor) -> Tensor:
@@ -137,6 +140,7 @@ class SelfAttention(TransformerLayer):
             "shared_kv": self.shared_kv,
             "combine_dims": self.combine_dims,
             "fold_scaling": self.fold_scaling_into_initializer,
+            "use_bias": self.use_bias,
         }
 
     def _output(self, context: Context, maps: AttentionProjections, y: Tensor) -> Tensor:

@@ -105,6 +105,11 @@ def _faults(layer: Any) -> Iterator[str]:
         yield (
             f"{name}.keep_query_heads_dims is set and so is combine_dims: set combine_dims = False"
         )
+    if layer.keep_query_heads_dims and layer.use_bias:
+        yield (
+            f"{name}.keep_query_heads_dims is set and so is use_bias, and one bias cannot be each "
+            "head's: set use_bias = False"
+        )
     groups = layer.num_memory_heads
     if groups and layer.num_heads % groups:
         yield (

@@ -1,4 +1,4 @@
-"""The embedding of ids and positions at the bottom of a stack."""
+"""The embedding of ids, positions and types at the bottom of a stack."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Embedding:
-    """Tables for ids and positions.
+    """Tables for ids, positions and types of tokens.
 
     Attributes:
         ids: the vocabulary's.
         positions: [length, d_model], or None.
+        token_types: [token_type, d_model], or None.
     """
 
     ids: VocabEmbedding
     positions: Tensor | None
+    token_types: Tensor | None = None
 
     @classmethod
     def make(
@@ -44,20 +46,27 @@ class Embedding:
         """
         vocab = stack.vocab(stack.input_vocab_size)
         ids = get_vocab_embedding_cls()(mesh, vocab, stack.d_model, variable_dtype, "embedding")
-        return cls(ids, stack.positions(mesh, variable_dtype) if positions else None)
+        table = stack.positions(mesh, variable_dtype) if positions else None
+        return cls(ids, table, stack.token_types(mesh, variable_dtype))
 
-    def embed(self, ids: Tensor, position: Tensor, longest: int) -> Tensor:
+    def embed(
+        self, ids: Tensor, position: Tensor, longest: int, token_type: Tensor | None = None
+    ) -> Tensor:
         """[batch, length] ids to [batch, length, d_model].
 
         Args:
             ids: what is read.
             position: of each id, [length] or [batch, length].
             longest: how many positions there can be; more than `length` when decoding.
+            token_type: of each id; None for type 0.
 
         Raises:
             ConfigError: if there are fewer positional embeddings.
         """
         x = self.ids.ids_to_embedding(ids)
+        if self.token_types is not None:
+            types = mtf.zeros_like(ids) if token_type is None else token_type
+            x += mtf.gather(self.token_types, types, self.token_types.shape.dims[-2])
         if self.positions is None:
             return x
         table_length = self.positions.shape.dims[-2]

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
-from mtf_models.mesh.initializers import Initializer, random_normal, unit_scaling_convention
+from mtf_models.mesh.initializers import Initializer, random_normal, unit_scaling_convention, zeros
 
 
 @dataclass(frozen=True)
 class AttentionProjections:
     """Maps d_model to heads and back, in variables q, k, v (or kv) and o of the current scope.
+
+    Their biases are q_bias, k_bias, v_bias (or kv_bias) and o_bias.
 
     Attributes:
         mesh: where the variables live.
@@ -25,6 +27,7 @@ class AttentionProjections:
         combine_dims: whether a variable has heads times key_dim in one dimension called heads.
         fold_scaling: whether q is initialised smaller by key_dim^-½, instead of scaled. Under the
             unit scaling convention all are scaled.
+        use_bias: whether there are biases.
     """
 
     mesh: Mesh
@@ -36,6 +39,7 @@ class AttentionProjections:
     shared_kv: bool
     combine_dims: bool
     fold_scaling: bool
+    use_bias: bool
 
     @property
     def memory_heads_dims(self) -> list[Dimension]:
@@ -76,12 +80,20 @@ class AttentionProjections:
         stddev = Shape(inner).size ** -0.5
         o = self._variable("o", inner, stddev, d_model_first=False)
         summed = [self.key_dim] if keep_heads else inner
-        return mtf.einsum([y, o], y.shape - summed + self.d_model)
+        y = mtf.einsum([y, o], y.shape - summed + self.d_model)
+        return y + self._bias("o", [self.d_model]) if self.use_bias else y
 
     def _project(self, x: Tensor, name: str, heads: list[Dimension], stddev: float) -> Tensor:
         inner = [*heads, self.key_dim]
         w = self._variable(name, inner, stddev, d_model_first=True)
-        return mtf.einsum([x, w], x.shape - self.d_model + inner)
+        y = mtf.einsum([x, w], x.shape - self.d_model + inner)
+        return y + self._bias(name, inner) if self.use_bias else y
+
+    def _bias(self, name: str, dims: list[Dimension]) -> Tensor:
+        stored = [mtf.combined_dimension(dims)] if self.combine_dims and len(dims) > 1 else dims
+        name = f"{self._name(name)}_bias"
+        bias = mtf.get_variable(self.mesh, name, Shape(stored), self.variable_dtype, zeros())
+        return mtf.replace_dimensions(bias, stored, dims)
 
     def _variable(
         self, name: str, inner: list[Dimension], stddev: float, d_model_first: bool

@@ -60,7 +60,7 @@ class Synthesizer(SelfAttention):
         if synthesize_mode not in MODES:
             known = ", ".join(map(repr, MODES))
             raise ConfigError(f"{name}.synthesize_mode is {synthesize_mode!r}; it can be {known}.")
-        check_without(self, "attention_func", "z_loss_coeff")
+        check_without(self, "attention_func", "z_loss_coeff", "use_bias")
         self.synthesize_mode = synthesize_mode
         self.table_length = table_length
 

@@ -12,7 +12,7 @@ from mtf_models.configurable import REQUIRED, configurable
 from mtf_models.data.delimited import check_aligned
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import DecodeResult
-from mtf_models.errors import ConfigError, require_positive
+from mtf_models.errors import ConfigError, DataError, require_positive
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import random_normal
@@ -30,6 +30,9 @@ from mtf_models.transformer.sequences import (
 from mtf_models.transformer.stack import LayerStack
 from mtf_models.transformer.stepwise import decode_stepwise
 from mtf_models.transformer.vocab import Vocab, untied_logits
+
+TOKEN_TYPE = "inputs_token_type"
+"""[batch, length] int32: the types of the ids that are read."""
 
 LossFunction = Callable[["Unitransformer", Context, Tensor, Tensor, Dimension], Tensor]
 """Takes the stack, its context, logits, targets and the vocabulary; returns a scalar float32."""
@@ -64,6 +67,8 @@ class Unitransformer:
         token_dropout_rate: the part of the input ids that is set to padding in training.
         pad_vocab_multiple: tables are rounded up to a multiple of this too, so that they divide
             over a mesh; the added entries are masked everywhere.
+        type_vocab_size: how many types of tokens are embedded and added to the ids' embeddings, by
+            the feature "inputs_token_type" (0 without it); None for no such embedding.
     """
 
     def __init__(
@@ -88,24 +93,9 @@ class Unitransformer:
         loss_denominator: float | None = None,
         token_dropout_rate: float = 0.0,
         pad_vocab_multiple: int = 1,
+        type_vocab_size: int | None = None,
     ) -> None:
-        if shared_embedding_and_softmax_weights and output_vocab_size not in (
-            None,
-            input_vocab_size,
-        ):
-            raise ConfigError(
-                f"{name}: the embedding has {input_vocab_size} ids and the logits "
-                f"{output_vocab_size} classes, so they cannot share weights; set "
-                "Unitransformer.shared_embedding_and_softmax_weights = False."
-            )
-        if input_full_attention and not autoregressive:
-            raise ConfigError(
-                f"{name}.input_full_attention is for autoregressive stacks, which this one is not; "
-                "bind it in the scope of the decoder alone."
-            )
         require_positive("Unitransformer", d_model=d_model, vocab_divisor=vocab_divisor)
-        if ensemble is not None:
-            require_positive("Unitransformer", ensemble=ensemble)
         self.layer_stack = layer_stack
         self.d_model = Dimension("d_model", d_model)
         self.input_vocab_size = input_vocab_size
@@ -126,11 +116,39 @@ class Unitransformer:
         self.loss_denominator = loss_denominator
         self.token_dropout_rate = token_dropout_rate
         self.pad_vocab_multiple = pad_vocab_multiple
+        self.type_vocab_size = type_vocab_size
+        self._check(ensemble)
+
+    def _check(self, ensemble: int | None) -> None:
+        """Refuses options that contradict each other."""
+        name, sizes = self.name, {"ensemble": ensemble, "type_vocab_size": self.type_vocab_size}
+        require_positive("Unitransformer", **{k: n for k, n in sizes.items() if n is not None})
+        if self.tied and self.output_vocab_size not in (None, self.input_vocab_size):
+            raise ConfigError(
+                f"{name}: the embedding has {self.input_vocab_size} ids and the logits "
+                f"{self.output_vocab_size} classes, so they cannot share weights; set "
+                "Unitransformer.shared_embedding_and_softmax_weights = False."
+            )
+        if self.input_full_attention and not self.autoregressive:
+            raise ConfigError(
+                f"{name}.input_full_attention is for autoregressive stacks, which this one is not; "
+                "bind it in the scope of the decoder alone."
+            )
+        if self.type_vocab_size and (self.autoregressive or self.output_vocab_size is None):
+            raise ConfigError(
+                f"{name}.type_vocab_size is {self.type_vocab_size}: types of tokens are for models "
+                'of run.model_type = "aligned".'
+            )
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """What `call` reads: targets, and where it reads something else than those, inputs."""
         return ("targets",) if self.autoregressive else ("inputs", "targets")
+
+    @property
+    def optional_features(self) -> tuple[str, ...]:
+        """What `call` reads if it is there."""
+        return (TOKEN_TYPE,) if self.type_vocab_size else ()
 
     @property
     def vocab_sizes(self) -> dict[str, int]:
@@ -152,10 +170,17 @@ class Unitransformer:
             features: arrays [batch, length], checked.
 
         Raises:
-            DataError: if inputs and targets are not aligned, and have to be.
+            DataError: if inputs and targets are not aligned, and have to be; or for a type of
+                tokens that is not there.
         """
         if not self.autoregressive:
             check_aligned(features)
+        types = features.get(TOKEN_TYPE)
+        if types is not None and not (0 <= types.min() and types.max() < self.type_vocab_size):
+            raise DataError(
+                f"{TOKEN_TYPE} has values from {types.min()} to {types.max()}, and the model has "
+                f"{self.type_vocab_size} types of tokens, from 0."
+            )
         return dict(features)
 
     @property
@@ -195,7 +220,8 @@ class Unitransformer:
             ids = features["inputs"]
         if not self.input_full_attention:  # which would see padding behind the row
             context.sequence_id = targets.segmentation
-        hidden = self.hidden(context, ids, embedding, targets.position)
+        types = features.get(TOKEN_TYPE)
+        hidden = self.hidden(context, ids, embedding, targets.position, types)
         return self.output(context, hidden, embedding, targets.ids, num_microbatches)
 
     def decode(
@@ -257,6 +283,14 @@ class Unitransformer:
             mesh, "positional_embedding", shape, variable_dtype, random_normal()
         )
 
+    def token_types(self, mesh: Mesh, variable_dtype: VariableDType) -> Tensor | None:
+        """[token_type, d_model]: a variable of the current scope, or None."""
+        if self.type_vocab_size is None:
+            return None
+        shape = Shape([Dimension("token_type", self.type_vocab_size), self.d_model])
+        name = "token_type_embedding"
+        return mtf.get_variable(mesh, name, shape, variable_dtype, random_normal())
+
     def context(self, sequence: Sequence, mode: str, variable_dtype: VariableDType) -> Context:
         """The context of a whole sequence."""
         length = sequence.length_dim
@@ -276,7 +310,12 @@ class Unitransformer:
         )
 
     def hidden(
-        self, context: Context, ids: Tensor, embedding: Embedding, position: Tensor | None = None
+        self,
+        context: Context,
+        ids: Tensor,
+        embedding: Embedding,
+        position: Tensor | None = None,
+        token_type: Tensor | None = None,
     ) -> Tensor:
         """[batch, length] ids to [batch, length, d_model], through the stack.
 
@@ -285,11 +324,13 @@ class Unitransformer:
             ids: what is read.
             embedding: of ids and positions.
             position: of each id, where rows are packed; by default the context's.
+            token_type: of each id; None for type 0.
         """
         ids = mtf.dropout(ids, context.is_training, rate=self.token_dropout_rate)
         context.inputs, context.vocab_size = ids, self.input_vocab_size
         position = context.position if position is None else position
-        x = embedding.embed(ids, position, longest=context.memory_length_dim.size)
+        longest = context.memory_length_dim.size
+        x = embedding.embed(ids, position, longest=longest, token_type=token_type)
         with self.variables(self.name):
             return self.layer_stack.call(context, x)
 

@@ -78,6 +78,7 @@ class VocabEmbedding:
         scale_variable_like_classifier_weights: whether the table is initialised like a classifier
             (standard deviation d_model^-½) and ids are scaled up, instead of logits down. The unit
             scaling convention does neither: it is the default then.
+        scale_logits: whether logits are scaled by d_model^-½, where ids are not scaled up.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class VocabEmbedding:
         variable_dtype: VariableDType,
         name: str,
         scale_variable_like_classifier_weights: bool = False,
+        scale_logits: bool = True,
     ) -> None:
         self.vocab = vocab
         self.output_dim = output_dim
@@ -95,6 +97,7 @@ class VocabEmbedding:
         self._like_classifier = (
             scale_variable_like_classifier_weights and not unit_scaling_convention()
         )
+        self._scale_logits = scale_logits and not self._like_classifier
         stddev = output_dim.size**-0.5 if self._like_classifier else 1.0
         # The table stays wide: rows are gathered first and cast then.
         self.table = mtf.get_variable(
@@ -115,7 +118,7 @@ class VocabEmbedding:
 
     def hidden_to_logits(self, hidden: Tensor, is_training: bool = False) -> Tensor:
         """[..., d_model] to [..., vocab] by the transposed table."""
-        if not self._like_classifier:
+        if self._scale_logits:
             hidden *= self.output_dim.size**-0.5
         table = mtf.cast(self.table, hidden.dtype)
         return mtf.einsum([hidden, table], hidden.shape - self.output_dim + self.vocab.dim)

@@ -87,6 +87,7 @@ def test_a_single_activation_has_no_number(x, store, activation):
 
 FORMULAS = {
     "gelu": lambda x: 0.5 * x * (1 + math.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x**3))),
+    "gelu_exact": lambda x: 0.5 * x * (1 + math.erf(x / 2**0.5)),
     "relu": lambda x: max(x, 0.0),
     "squared_relu": lambda x: max(x, 0.0) ** 2,
     "swish": lambda x: x / (1 + math.exp(-x)),

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from mtf_models.checkpoint.architecture import Architecture, Stack
 from mtf_models.checkpoint.hugging_face_fields import ACTIVATIONS
+from mtf_models.checkpoint.single_stack import BERT, GPT2, SingleStack
 from mtf_models.config import Config, parse_text
 from mtf_models.config.names import resolve
 from mtf_models.configurable import registered
@@ -49,7 +50,7 @@ _OF_EXPERTS = ("num_experts", "moe_gating", "hidden_size", "activation", "output
 _MT5_ROWS = 250112
 
 
-def architecture_of(model: Model) -> Architecture:
+def architecture_of(model: Model) -> Architecture | SingleStack:
     """The architecture of a model.
 
     What it finds is turned into a config again, and every parameter that the two configs use is
@@ -72,12 +73,15 @@ def architecture_of(model: Model) -> Architecture:
     return found
 
 
-def _read(model: Model) -> Architecture:
+def _read(model: Model) -> Architecture | SingleStack:
     network = model.network
+    if type(network) is Unitransformer:
+        return _read_stack(model)
     if not isinstance(network, Bitransformer):
         raise ConfigError(
             f"The model is a {type(network).__name__}: of Hugging Face's families only "
-            "encoder-decoders can be written (T5, mT5, umT5, ByT5, Flan-T5)."
+            "encoder-decoders (T5, mT5, umT5, ByT5, Flan-T5), language models like GPT-2 and "
+            "masked ones like BERT can be written."
         )
     encoder, decoder = network.encoder, network.decoder
     sizes = encoder.input_vocab_size, decoder.output_vocab_size
@@ -113,13 +117,37 @@ def _read(model: Model) -> Architecture:
     )
 
 
-def _differences(ours: Config, found: Architecture) -> list[Any]:
+def _read_stack(model: Model) -> SingleStack:
+    """What the parameters are there, be the rest as it may: it is compared afterwards."""
+    network = model.network
+    attention, feed_forward = _first(network, SelfAttention), _first(network, DenseReluDense)
+    stop = "Unitransformer.sample_autoregressive.stop_at_token"
+    return SingleStack(
+        model_type=GPT2 if network.autoregressive else BERT,
+        vocab_size=network.vocab(network.output_vocab_size).classes,
+        d_model=network.d_model.size,
+        d_ff=feed_forward.hidden_size,
+        num_heads=attention.num_heads,
+        num_layers=_blocks(network),
+        max_length=network.max_length,
+        activation=feed_forward.activation,
+        epsilon=_query(model, "sublayer_true_layer_norm.epsilon", 1e-6),
+        dropout_rate=_query(model, "sublayer_dropout.dropout_rate", 0.0),
+        attention_dropout_rate=attention.dropout_rate,
+        tied=network.tied,
+        type_vocab_size=network.type_vocab_size or 0,
+        end=int(_query(model, stop, SingleStack.end)),
+    )
+
+
+def _differences(ours: Config, found: Architecture | SingleStack) -> list[Any]:
     """The parameters in use that have another value in a model of the architecture."""
     theirs = config_of(found)
     model_from_config(theirs, Mesh())
     used = [parse_text(config.operative_text()) for config in (ours, theirs)]
     different = used[0].differences(used[1])
-    return [d for d in different if not _is_harmless(d.key, found.legacy_norms)]
+    legacy_norms = isinstance(found, Architecture) and found.legacy_norms
+    return [d for d in different if not _is_harmless(d.key, legacy_norms)]
 
 
 def _is_harmless(key: str, legacy_norms: bool) -> bool:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -72,7 +73,8 @@ def compare(model: Model, folder: Path, name: str | Path) -> Comparison:
     if missing:
         names = " ".join(missing)
         return Comparison(False, f"not installed: {names} (pip install {names})")
-    features = fixed_features(model.network.vocab_sizes["targets"])
+    names, longest = model.network.feature_names, model.network.longest
+    features = fixed_features(model.network.vocab_sizes["targets"], names, longest)
     theirs = _their_logits(folder, name, features)
     if isinstance(theirs, str):
         return Comparison(False, theirs)
@@ -89,13 +91,21 @@ def compare(model: Model, folder: Path, name: str | Path) -> Comparison:
     return found
 
 
-def fixed_features(vocab_size: int) -> dict[str, np.ndarray]:
+def fixed_features(
+    vocab_size: int, names: Sequence[str] = ("inputs", "targets"), longest: int | None = None
+) -> dict[str, np.ndarray]:
     """The tokens that are compared, [2, length] int32; the same at every time.
 
     Args:
         vocab_size: ids are below it.
+        names: of the features that the model reads.
+        longest: where positions have embeddings, how many; both features have one length then, and
+            the same ids, as of models of one stack.
     """
     generator = np.random.default_rng(0)
+    if longest is not None:
+        ids = generator.integers(2, vocab_size, [2, min(_TARGETS, longest)], dtype=np.int32)
+        return dict.fromkeys(names, ids)
     inputs = generator.integers(2, vocab_size, [2, _INPUTS], dtype=np.int32)
     targets = generator.integers(2, vocab_size, [2, _TARGETS], dtype=np.int32)
     inputs[1, _INPUTS // 2 :] = 0

@@ -16,6 +16,7 @@ from mtf_models.checkpoint.hugging_face import write_hugging_face
 from mtf_models.checkpoint.hugging_face_names import pairs
 from mtf_models.checkpoint.locate import folder_of
 from mtf_models.checkpoint.names import GLOBAL_STEP, STATE_FILE, is_slot, prefix_of
+from mtf_models.checkpoint.single_stack import SingleStack
 from mtf_models.checkpoint.source import Source
 from mtf_models.checkpoint.state import state_text
 from mtf_models.config import Config
@@ -120,7 +121,9 @@ def _restored(config: Config, reader: Source) -> Model:
     return model
 
 
-def _compared(model: Model, reader: Reader, architecture: Architecture, folder: Path) -> Model:
+def _compared(
+    model: Model, reader: Reader, architecture: Architecture | SingleStack, folder: Path
+) -> Model:
     """The model with its weights; one of experts with transformers' rule of which tokens they take.
 
     That rule knows no groups, so that what is dropped, and it alone, may differ.
@@ -132,7 +135,7 @@ def _compared(model: Model, reader: Reader, architecture: Architecture, folder: 
     return model
 
 
-def _check_table(model: Model, architecture: Architecture) -> None:
+def _check_table(model: Model, architecture: Architecture | SingleStack) -> None:
     """Refuses to write anything but exactly the model's variables."""
     table = {pair.ours for pair in pairs(architecture)}
     wrong = [f"{name} is in no table" for name in model.variables if name not in table]

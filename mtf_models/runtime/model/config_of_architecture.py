@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 from mtf_models import config as gin_config
 from mtf_models.checkpoint.architecture import Architecture
+from mtf_models.checkpoint.single_stack import BERT, GPT2, SingleStack
 from mtf_models.config import Config
 
 # What all of the family have: two stacks, no embedding of positions, biases of relative positions.
 _FAMILY = "models/t5.1.0.base.gin"
+_SINGLE_STACKS = {GPT2: "models/gpt2.small.gin", BERT: "models/bert.base.gin"}
 _DIVISOR = 128
 
 
-def config_of(architecture: Architecture, dtype: str = "float32") -> Config:
+def config_of(architecture: Architecture | SingleStack, dtype: str = "float32") -> Config:
     """The config of a model of an architecture.
 
     Args:
@@ -21,8 +23,11 @@ def config_of(architecture: Architecture, dtype: str = "float32") -> Config:
         dtype: of the weights that it is to have. Those in float32 are computed with in float32, as
             transformers does; others as this machine prefers.
     """
-    bindings = [*_bindings(architecture), *_dtypes(dtype)]
-    return gin_config.parse([_FAMILY], bindings)
+    if isinstance(architecture, SingleStack):
+        file, bindings = _SINGLE_STACKS[architecture.model_type], _of_stack(architecture)
+    else:
+        file, bindings = _FAMILY, _bindings(architecture)
+    return gin_config.parse([file], [*bindings, *_dtypes(dtype)])
 
 
 def _dtypes(dtype: str) -> Iterator[str]:
@@ -79,3 +84,22 @@ def _experts(a: Architecture) -> Iterator[str]:
     yield f"MoE1D.switch_jitter = {a.router_jitter!r}"
     yield f"MoE1D.loss_coef = {a.router_loss!r}"
     yield f"MoE1D.z_loss = {a.router_z_loss!r}"
+
+
+def _of_stack(s: SingleStack) -> Iterator[str]:
+    for name in ("num_layers", "d_model", "d_ff", "num_heads", "d_kv", "dropout_rate"):
+        yield f"{name} = {getattr(s, name)!r}"
+    for side in ("input", "output"):
+        yield f"make_bitransformer.{side}_vocab_size = {s.vocab_size}"
+    yield f"Unitransformer.max_length = {s.max_length}"
+    yield f"SelfAttention.dropout_rate = {s.attention_dropout_rate!r}"
+    yield f"DenseReluDense.activation = {s.activation!r}"
+    yield f"sublayer_true_layer_norm.epsilon = {s.epsilon!r}"
+    if s.model_type == BERT:
+        yield f"Unitransformer.type_vocab_size = {s.type_vocab_size}"
+        yield f"MaskedLMVocabEmbedding.activation = {s.activation!r}"
+        yield f"MaskedLMVocabEmbedding.epsilon = {s.epsilon!r}"
+    else:
+        yield f"Unitransformer.shared_embedding_and_softmax_weights = {s.tied}"
+        yield f"Unitransformer.sample_autoregressive.stop_at_token = {s.end}"
+        yield f"beam_search.eos_id = {s.end}"

@@ -266,6 +266,7 @@ class Model:
         arrays = {name: np.asarray(value) for name, value in features.items()}
         wanted = names or self.network.feature_names
         allowed = {n + suffix for n in wanted for suffix in ("", "_segmentation", "_position")}
+        allowed |= set() if names else set(getattr(self.network, "optional_features", ()))
         faults = [f"{n} is missing" for n in wanted if n not in arrays]
         faults += [f"{n} is not a feature of this model" for n in arrays if n not in allowed]
         if faults:

@@ -174,6 +174,7 @@ class ExpertsSelfAttention(SelfAttention):
         self.sees_itself_only = expert_computation == "qkv" and not sees_sequence
         if self.sees_itself_only:
             check_without(self, "attention_func", "z_loss_coeff")
+        check_without(self, "use_bias")
         self.experts = ProjectionExperts(
             layer_name=type(self).__name__,
             num_experts=num_experts,

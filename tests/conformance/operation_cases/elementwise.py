@@ -1,5 +1,7 @@
 """Operations on each element."""
 
+import math
+
 import numpy as np
 import tensorflow as tf
 
@@ -28,6 +30,7 @@ CASES = [
     elementwise("elu", lambda x: np.where(x > 0, x, np.expm1(x))),
     elementwise("exp", np.exp),
     elementwise("gelu", gelu),
+    elementwise("gelu_exact", lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / 2**0.5))),
     elementwise("identity", np.array),
     elementwise("leaky_relu", lambda x: np.where(x > 0, x, 0.2 * x)),
     elementwise("linear", np.array),

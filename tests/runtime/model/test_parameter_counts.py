@@ -11,6 +11,8 @@ COUNTS = {
     "t5.1.0.3B": 2_851_598_336,
     "t5.1.1.small": 76_961_152,
     "t5.1.1.base": 247_577_856,
+    "gpt2.small": 124_439_808,
+    "bert.base": 109_514_298,
     "mt5.small": 300_176_768,
     # mT5's, with 6,272 more rows in two tables and 14 more biases of 32 buckets and 6 heads.
     "umt5.small": 300_176_768 + 2 * 6272 * 512 + 14 * 32 * 6,
