@@ -26,9 +26,7 @@ class Examples(Protocol):
         """Yields the examples of an epoch from place `start` on: feature name to ids [any]."""
 
 
-def examples_of(
-    task: seqio.Task | seqio.Mixture, split: str, lengths: Mapping[str, int], seed: int
-) -> Examples:
+def examples_of(task: seqio.Task, split: str, lengths: Mapping[str, int], seed: int) -> Examples:
     """Opens the examples of a task.
 
     They are kept in memory, tokenised, if the task says how many there are, all of them at full
@@ -37,7 +35,7 @@ def examples_of(
     Otherwise each epoch is read and tokenised again.
 
     Args:
-        task: a task, or a mixture, which is one endless epoch.
+        task: the task.
         split: the split to read.
         lengths: feature name to the length of a row.
         seed: of the order.
@@ -45,7 +43,7 @@ def examples_of(
     Returns:
         The examples.
     """
-    if isinstance(task, seqio.Mixture) or not _repeats(task):
+    if not _repeats(task):
         return StreamedExamples(task, split, lengths, seed)
     count = task.num_input_examples(split)
     if count is None or 4 * count * sum(lengths.values()) > MEMORY_BOUND:
@@ -59,13 +57,7 @@ class StreamedExamples:
     To begin in the middle of an epoch, what comes before is read and skipped.
     """
 
-    def __init__(
-        self,
-        task: seqio.Task | seqio.Mixture,
-        split: str,
-        lengths: Mapping[str, int],
-        seed: int,
-    ):
+    def __init__(self, task: seqio.Task, split: str, lengths: Mapping[str, int], seed: int):
         self._task, self._split, self._lengths, self._seed = task, split, lengths, seed
 
     def epoch(self, number: int, start: int) -> Iterator[Example]:
@@ -139,19 +131,14 @@ def _repeats(task: seqio.Task) -> bool:
 
 
 def _read(
-    task: seqio.Task | seqio.Mixture,
-    split: str,
-    lengths: Mapping[str, int],
-    seed: int,
-    epoch: int,
-    start: int,
+    task: seqio.Task, split: str, lengths: Mapping[str, int], seed: int, epoch: int, start: int
 ) -> Iterator[_Block]:
     dataset = task.get_dataset(
         lengths,
         split,
         shuffle=True,
         seed=int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0]) >> 1,
-        num_epochs=None if isinstance(task, seqio.Mixture) else 1,
+        num_epochs=1,
         trim_output_features=False,
     )
 

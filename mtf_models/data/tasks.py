@@ -2,13 +2,14 @@
 
 import difflib
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import seqio
+import tensorflow as tf
 from t5.evaluation import metrics as t5_metrics
 
-from mtf_models.data import metrics
+from mtf_models.data import metrics, objectives
 from mtf_models.data.prepared import PreparedSource
 from mtf_models.datasets.cmudict import Cmudict
 from mtf_models.datasets.kjv_web import KjvWeb
@@ -16,6 +17,7 @@ from mtf_models.datasets.vocabs import arpabet_model, t5_model
 from mtf_models.errors import DataError
 
 _T5_TASKS = "t5.data.mixtures"
+_MOST = 2**16  # A task of more examples is drawn as often as one of so many.
 
 
 @functools.cache
@@ -25,6 +27,9 @@ def register() -> None:
     * `cmudict_g2p`: the letters of an English word, as bytes, to its phonemes.
     * `kjv_web`: a verse in old English to the verse in modern English.
     * `kjv_web_lm`: the modern verses alone, for a decoder-only model.
+    * `kjv_web_unsupervised`: these verses under the objective that gin names, see `gin/objectives`.
+    * `cmudict_g2p_text`: as `cmudict_g2p`, in T5's vocabulary, each word after "g2p: ".
+    * `words_and_verses`: a mixture of those that share T5's vocabulary, by their sizes.
     """
     text = seqio.Feature(seqio.SentencePieceVocabulary(t5_model(), extra_ids=100))
     _add(
@@ -46,6 +51,23 @@ def register() -> None:
         metric_fns=[t5_metrics.bleu],
     )
     _add("kjv_web_lm", KjvWeb, keys={"targets": "targets"}, features={"targets": text})
+    objectives.add_text_task(
+        "kjv_web_unsupervised", PreparedSource(KjvWeb), "targets", text.vocabulary
+    )
+    _add(
+        "cmudict_g2p_text",
+        Cmudict,
+        keys={"inputs": "word", "targets": "phonemes", "pronunciations": "pronunciations"},
+        features={"inputs": text, "targets": text},
+        first=[_announced],
+        postprocess_fn=_all_pronunciations,
+        metric_fns=[metrics.exact_match, metrics.phoneme_error_rate],
+    )
+    seqio.MixtureRegistry.add(
+        "words_and_verses",
+        ["cmudict_g2p_text", "kjv_web", "kjv_web_unsupervised"],
+        default_rate=functools.partial(seqio.mixing_rate_num_examples, maximum=_MOST),
+    )
 
 
 def get_task_or_mixture(name: str) -> seqio.Task | seqio.Mixture:
@@ -103,13 +125,19 @@ def _names() -> set[str]:
 
 
 def _add(
-    name: str, builder: type, keys: Mapping[str, str], features: Mapping[str, Any], **options: Any
+    name: str,
+    builder: type,
+    keys: Mapping[str, str],
+    features: Mapping[str, Any],
+    first: Sequence[Any] = (),
+    **options: Any,
 ) -> None:
     seqio.TaskRegistry.add(
         name,
         source=PreparedSource(builder),
         preprocessors=[
             functools.partial(seqio.preprocessors.rekey, key_map=keys),
+            *first,
             seqio.preprocessors.tokenize,
             seqio.CacheDatasetPlaceholder(),
             seqio.preprocessors.append_eos,
@@ -117,6 +145,11 @@ def _add(
         output_features=features,
         **options,
     )
+
+
+@seqio.map_over_dataset
+def _announced(example: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    return {**example, "inputs": tf.strings.join(["g2p: ", example["inputs"]])}
 
 
 def _all_pronunciations(

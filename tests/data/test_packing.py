@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import seqio
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mtf_models.data.packing import Counts, fill_rows, group
 
@@ -55,6 +57,8 @@ def test_every_feature_must_fit():
         ([9], [[9]], 1),
         ([17], [[17]], 1),
         ([8 * 3 + 1, 1], [[25], [1]], 1),
+        ([3, 5, 2], [[3, 5], [2]], 0),
+        ([1, 9, 1], [[1], [9], [1]], 1),
         ([7, 1], [[7, 1]], 0),
         ([8, 1], [[8], [1]], 0),
     ],
@@ -122,16 +126,54 @@ def test_segments_of_inputs_and_targets_agree_when_one_is_empty():
     np.testing.assert_array_equal(features["targets_segmentation"], [[1, 1, 2, 0]])
 
 
-def test_no_token_is_lost_or_doubled():
-    random = np.random.default_rng(1)
+SIZES = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1, max_size=40)
+
+
+@given(sizes=SIZES, inputs=st.integers(1, 20), targets=st.integers(1, 20))
+def test_nothing_is_lost_doubled_or_moved(sizes, inputs, targets):
+    """By the segments and positions alone, every example comes out as it went in, in its order."""
     examples = [
-        _of_size(size, start=1 + 100 * i) for i, size in enumerate(random.integers(1, 20, 500))
+        _example(*range(100 * i + 1, 100 * i + 1 + size), targets=[100 * i + 50] * other)
+        for i, (size, other) in enumerate(sizes)
     ]
-    features, counts = _pack(examples, inputs=24)
-    tokens = np.concatenate([example["inputs"] for example in examples])
-    np.testing.assert_array_equal(features["inputs"][features["inputs"] != 0], tokens)
-    assert counts.tokens == {"inputs": len(tokens)}
-    assert counts.examples == 500
+    lengths = {"inputs": inputs, "targets": targets}
+    features, counts = _pack(examples, **lengths)
+    assert all(
+        array.shape == (counts.rows, lengths[n.split("_")[0]]) for n, array in features.items()
+    )
+    found = {name: _unpacked(features, name) for name in lengths}
+    expected = {
+        name: [e[name][:length].tolist() for e in examples if len(e[name])]
+        for name, length in lengths.items()
+    }
+    assert found == expected
+    assert counts.examples == len(examples)
+    for name, length in lengths.items():
+        assert counts.tokens[name] == sum(map(len, expected[name]))
+        assert counts.trimmed[name] == sum(len(e[name]) > length for e in examples)
+        # What is in no example is zero in every feature, and what is in one is zero in none.
+        real = features[f"{name}_segmentation"] > 0
+        assert (features[name] > 0).tolist() == real.tolist()
+        assert not features[f"{name}_position"][~real].any()
+    # An example has the same number on both sides, so that attention between them finds it.
+    for row in range(counts.rows):
+        for number in range(1, features["targets_segmentation"][row].max(initial=0) + 1):
+            given_ids = features["inputs"][row][features["inputs_segmentation"][row] == number]
+            wanted_ids = features["targets"][row][features["targets_segmentation"][row] == number]
+            assert set(wanted_ids // 100) <= set(given_ids // 100)
+
+
+def _unpacked(features, name):
+    parts = []
+    rows = zip(
+        *(features[f"{name}{end}"] for end in ("", "_segmentation", "_position")), strict=True
+    )
+    for ids, segments, positions in rows:
+        for number in range(1, segments.max(initial=0) + 1):
+            part = ids[segments == number][np.argsort(positions[segments == number])]
+            assert sorted(positions[segments == number]) == list(range(len(part)))
+            parts += [part.tolist()] if len(part) else []
+    return parts
 
 
 def test_without_segments_there_are_tokens_only():

@@ -6,9 +6,8 @@ import json
 
 import numpy as np
 import pytest
-import seqio
 
-from mtf_models.data.sources import training_batches
+from mtf_models.data.sources import rows_of_process, training_batches
 from mtf_models.errors import DataError
 
 LENGTHS = {"inputs": 8, "targets": 8}
@@ -96,18 +95,75 @@ def test_peeking_takes_nothing(make_task):
         assert stream.counts.examples == 0
 
 
-def test_a_mixture_goes_on_from_any_position(make_task):
-    tasks = [make_task("first", [1] * 5), make_task("second", [2] * 7)]
-    seqio.MixtureRegistry.add("both", [(task, 1.0) for task in tasks])
-    try:
-        with training_batches("both", LENGTHS, 4, seed=1) as stream:
-            next(stream)
+@pytest.mark.parametrize("pack", [True, False])
+def test_processes_read_all_rows_between_them_whatever_their_number(make_task, pack):
+    sizes = np.random.default_rng(0).integers(1, 6, 100).tolist()
+    task = make_task("shared", sizes)
+    options = {"seed": 1, "pack": pack}
+    with training_batches(task, LENGTHS, 12, **options) as stream:
+        whole, positions = [], [stream.position]
+        for _ in range(12):
+            whole.append(next(stream))
+            positions.append(stream.position)
+        counts = stream.counts
+    # Begun by one process, gone on with by two, then by three, then by four.
+    for processes, steps in ((2, range(2, 5)), (3, range(5, 8)), (4, range(8, 12))):
+        begin = {"position": positions[steps.start], **options}
+        streams = [
+            training_batches(task, LENGTHS, 12, process=(index, processes), **begin)
+            for index in range(processes)
+        ]
+        for step in steps:
+            parts = [next(stream) for stream in streams]
+            for name, expected in whole[step].items():
+                rows = np.concatenate([part[name] for part in parts])
+                np.testing.assert_array_equal(rows, expected)
+            assert {str(stream.position) for stream in streams} == {str(positions[step + 1])}
+        for stream in streams:
+            assert stream.counts.rows == 12 * len(steps)
+            stream.close()
+    assert counts.rows == 12 * 12
+
+
+def test_rows_of_processes():
+    assert [rows_of_process(12, index, 3) for index in range(3)] == [
+        slice(0, 4),
+        slice(4, 8),
+        slice(8, 12),
+    ]
+    with pytest.raises(DataError, match="12 rows does not split over 5 processes"):
+        rows_of_process(12, 0, 5)
+    with pytest.raises(DataError, match="no process 3 among 3"):
+        rows_of_process(12, 3, 3)
+
+
+def test_long_examples_are_skipped_and_counted(make_task):
+    task = make_task("some_long", [3, 9, 8, 30, 1])
+    options = {"seed": 1, "pack": False, "long_examples": "skip"}
+    with training_batches(task, LENGTHS, 3, **options) as stream:
+        for _ in range(3):
+            assert sorted(next(stream)["targets"][:, 0]) == [10, 12, 14]
             position = stream.position
-            expected = [next(stream)["inputs"].tolist() for _ in range(5)]
-        with training_batches("both", LENGTHS, 4, seed=1, position=position) as resumed:
-            assert [next(resumed)["inputs"].tolist() for _ in range(5)] == expected
-    finally:
-        seqio.MixtureRegistry.remove("both")
+        assert stream.counts.skipped["some_long"] in (4, 5, 6)  # Two an epoch, between examples.
+        assert stream.counts.trimmed == {"inputs": 0, "targets": 0}
+        expected = next(stream)["targets"]
+    with training_batches(task, LENGTHS, 3, position=position, **options) as resumed:
+        np.testing.assert_array_equal(next(resumed)["targets"], expected)
+
+
+@pytest.mark.parametrize(
+    ("long_examples", "message"),
+    [
+        ("refuse", r"of epoch 0 of all_long has more than 8 inputs. Raise run.sequence_length"),
+        ("skip", "All 2 examples of all_long are longer than a row of"),
+        ("split", "long_examples is 'split'; it can be 'cut', 'skip', 'refuse'"),
+    ],
+)
+def test_long_examples_that_stop_a_run(make_task, long_examples, message):
+    task = make_task("all_long", [9, 12])
+    with pytest.raises(DataError, match=message):
+        with training_batches(task, LENGTHS, 1, seed=1, long_examples=long_examples) as stream:
+            next(stream)
 
 
 def test_an_error_while_reading_reaches_the_caller(make_task):

@@ -21,6 +21,7 @@ def mesh_train_dataset_fn(
     mixture_or_task_name: str = REQUIRED,
     dataset_split: str = "train",
     pack: bool = True,
+    long_examples: str = "cut",
 ) -> Any:
     """The training batches of a task, see `data.sources.training_batches`.
 
@@ -32,6 +33,7 @@ def mesh_train_dataset_fn(
         mixture_or_task_name: the task or mixture.
         dataset_split: the split to read.
         pack: whether several examples may share a row.
+        long_examples: what is done with those that are longer than a row: "cut", "skip", "refuse".
     """
     from mtf_models.data.sources import training_batches
 
@@ -43,6 +45,7 @@ def mesh_train_dataset_fn(
         position=position,
         pack=pack,
         split=dataset_split,
+        long_examples=long_examples,
     )
 
 
