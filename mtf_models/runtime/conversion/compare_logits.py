@@ -73,8 +73,11 @@ def compare(model: Model, folder: Path, name: str | Path) -> Comparison:
     if missing:
         names = " ".join(missing)
         return Comparison(False, f"not installed: {names} (pip install {names})")
-    names, longest = model.network.feature_names, model.network.longest
-    features = fixed_features(model.network.vocab_sizes["targets"], names, longest)
+    network = model.network
+    limits = [n for n in network.longest_features.values() if n is not None]
+    features = fixed_features(
+        network.vocab_sizes["targets"], network.feature_names, min(limits, default=None)
+    )
     theirs = _their_logits(folder, name, features)
     if isinstance(theirs, str):
         return Comparison(False, theirs)
