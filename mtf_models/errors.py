@@ -42,6 +42,12 @@ class CheckpointError(MtfError, RuntimeError):
     """A checkpoint or run folder that cannot be read, written, or does not fit the model."""
 
 
+class ProcessError(MtfError, RuntimeError):
+    """Another process of the same program that is gone, never came, or does something else."""
+
+    exit_status = 1
+
+
 class TrainingDiverged(MtfError, ArithmeticError):
     """A loss that is not finite."""
 

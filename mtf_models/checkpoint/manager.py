@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from mtf_models import processes
 from mtf_models.checkpoint import bundle
 from mtf_models.checkpoint.hugging_face import convert_first
 from mtf_models.checkpoint.names import (
@@ -142,8 +143,9 @@ class CheckpointManager:
         bundle.write(self.prefix(step), entries, side_files)
         if self._replaces_from is None or step < self._replaces_from:
             self._replaces_from = step
-        for removed in old:
-            self._remove(removed)
+        if processes.current().leads:
+            for removed in old:
+                self._remove(removed)
         return self.prefix(step)
 
     def restore(
@@ -224,18 +226,20 @@ class CheckpointManager:
 def _entries(step: int, variables: Mapping[str, Variable]) -> Iterator[bundle.Entry]:
     counted = variables.get(GLOBAL_STEP)
     if counted is None:
-        yield bundle.Entry(GLOBAL_STEP, (), tf.int64, [((), np.array(step, np.int64))])
+        slices = [((), np.array(step, np.int64))] if processes.current().leads else []
+        yield bundle.Entry(GLOBAL_STEP, (), tf.int64, slices)
     elif int(counted.numpy()) != step:
         raise CheckpointError(
             f"Variable {GLOBAL_STEP} is {int(counted.numpy())} and step {step} is to be saved; "
             "they must be equal."
         )
-    for name, variable in variables.items():
+    for turn, (name, variable) in enumerate(variables.items()):
         dtype = tf.int64 if name == GLOBAL_STEP else variable.spec.dtype.master
         sizes = variable.shape.to_integer_list
-        yield bundle.Entry(name, sizes, dtype, _slices(variable))
+        yield bundle.Entry(name, sizes, dtype, _slices(variable, turn))
 
 
-def _slices(variable: Variable) -> Iterator[Slice]:
+def _slices(variable: Variable, turn: int) -> Iterator[Slice]:
+    """The parts of a variable that this process writes: in turn, so that all have as much to do."""
     value = variable.value
-    yield from value.mesh.engine.slices(value.value, variable.layout)
+    yield from value.mesh.engine.slices(value.value, variable.layout, turn)

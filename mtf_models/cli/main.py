@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shlex
 import sys
 from collections.abc import Sequence
 
 from mtf_models import __version__
 from mtf_models.cli.log import log_lines
 from mtf_models.cli.parser import CommandParser, with_underscores
+from mtf_models.cli.several import check_command, in_its_group
 from mtf_models.errors import did_you_mean
 
 COMMANDS = {
@@ -20,6 +22,7 @@ COMMANDS = {
     "convert": "average or combine checkpoints, or write them in another format",
     "inspect": "show the variables of a run folder, checkpoint or config",
     "bench": "measure speed on this machine",
+    "launch": "run a command in several processes, of this machine or of many",
     "run": "run an old command line of t5_mesh_transformer",
     "doctor": "check the installation and this machine",
 }
@@ -53,8 +56,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parses a command line; what is wrong with it ends the process with exit status 2.
 
     Returns:
-        The arguments that were given, and `run`, the function of the command.
+        The arguments that were given, `command`, its name, and `run`, its function; of a command
+        that runs another one, also `words`, the line of that one.
     """
+    words, inner = _split(words)
     words = with_underscores(words)
     name = next((word for word in words if not word.startswith("-")), None)
     parser, chosen = build_parsers(name)
@@ -62,7 +67,21 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         parser.error(f"unknown command {name!r}{did_you_mean(name, COMMANDS)}")
     if chosen is not None:
         chosen.refuse_unknown_flags(words)
-    return parser.parse_args(words)
+    if inner and name != "launch":
+        parser.error(f"-- is for mtf launch, and {shlex.join(inner)} follows it")
+    args = parser.parse_args(words)
+    args.command, args.words = name, inner
+    if inner:
+        check_command(parse(inner).command)
+    return args
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What stands before and after the first "--"."""
+    if "--" not in words:
+        return list(words), []
+    place = list(words).index("--")
+    return list(words[:place]), list(words[place + 1 :])
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -77,9 +96,10 @@ def main(words: Sequence[str] | None = None) -> int:
         The exit status: 0, 1 for a failure of the run, 2 for a request that cannot be started,
         130 after Ctrl-C.
     """
-    args = parse(sys.argv[1:] if words is None else words)
+    args = argparse.Namespace()
     try:
-        with log_lines():
+        args = parse(sys.argv[1:] if words is None else words)
+        with log_lines(), in_its_group(args.command):
             return args.run(args)
     except (Exception, KeyboardInterrupt) as error:
         from mtf_models.cli.failure import report

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from mtf_models import machine
+from mtf_models import machine, processes
 from mtf_models.errors import DeviceError
+from mtf_models.mesh import multi_client
 
 DEFAULT_VIRTUAL_CPUS = 8
 VIRTUAL_CPUS_VARIABLE = "MTF_VIRTUAL_CPUS"
@@ -38,11 +39,7 @@ def make_virtual_cpus(at_least: int = 1) -> None:
 
 def available() -> int:
     """How many devices a mesh may have without being asked for by name."""
-    for kind in ("TPU", "GPU"):
-        found = tf.config.list_logical_devices(kind)
-        if found:
-            return len(found)
-    return len(tf.config.list_logical_devices("CPU"))
+    return processes.current().count * len(_local())
 
 
 def bfloat16_is_fast() -> bool:
@@ -55,24 +52,39 @@ def bfloat16_is_fast() -> bool:
 def choose(count: int, names: list[str] | None = None) -> list[str]:
     """The devices of a mesh: those named, else the first `count` accelerators, else CPUs.
 
+    Several processes have equal parts of them, in their order.
+
     Args:
         count: how many devices the mesh has.
         names: device names such as "GPU:0" or "CPU:3", or None.
 
     Returns:
-        Names such as "GPU:0", in the order of the mesh.
+        Names such as "GPU:0", in the order of the mesh; of several processes such as
+        "task:1/GPU:0".
 
     Raises:
-        DeviceError: if a named device is absent, or there are too few.
+        DeviceError: if a named device is absent, there are too few, or the processes cannot have
+            equal parts.
     """
     if names is not None:
         return check_named(count, names)
-    for kind in ("TPU", "GPU"):
-        found = tf.config.list_logical_devices(kind)
-        if found:
-            return _first(count, kind, len(found))
-    make_virtual_cpus(count)
-    return _first(count, "CPU", len(tf.config.list_logical_devices("CPU")))
+    group = processes.current()
+    if group.count == 1:
+        return _first(count)
+    if count % group.count:
+        raise DeviceError(
+            f"A mesh of {count} devices cannot be spread over {group.count} processes: give a "
+            f"--mesh whose size is a multiple of {group.count}."
+        )
+    own = _first(count // group.count)
+    return [f"task:{i}/{name}" for i in range(group.count) for name in own]
+
+
+def own_part(names: list[str]) -> list[str]:
+    """Those of the devices of a mesh, as `choose` gives them, that this process has."""
+    group = processes.current()
+    own = len(names) // group.count
+    return [name.split("/")[-1] for name in names[own * group.index : own * (group.index + 1)]]
 
 
 def names(devices: Sequence[str | tf.config.LogicalDevice] | None) -> list[str] | None:
@@ -102,6 +114,12 @@ def check_named(count: int, names: list[str]) -> list[str]:
     Raises:
         DeviceError: listing the absent or repeated ones, and what there is.
     """
+    several = processes.current().count
+    if several > 1:
+        raise DeviceError(
+            f"The devices {', '.join(names)} are named, and there are {several} processes, each "
+            "with its own: leave the choice to the mesh (run.mesh_devices = None)."
+        )
     shorts = [_short(name) for name in names]
     highest = max([int(s.split(":")[1]) for s in shorts if s.startswith("CPU")], default=-1)
     make_virtual_cpus(highest + 1)
@@ -121,7 +139,28 @@ def check_named(count: int, names: list[str]) -> list[str]:
     return shorts
 
 
-def _first(count: int, kind: str, present: int) -> list[str]:
+def _local() -> list[tf.config.LogicalDevice]:
+    """The accelerators of this process, or with none its CPUs."""
+    for kind in ("TPU", "GPU"):
+        found = tf.config.list_logical_devices(kind)
+        # TensorFlow lists those of the other processes too.
+        local = [d for d in found if _is_local(d.name)]
+        if local:
+            return local
+    return [d for d in tf.config.list_logical_devices("CPU") if _is_local(d.name)]
+
+
+def _is_local(name: str) -> bool:
+    task = tf.DeviceSpec.from_string(name).task
+    return task is None or task == processes.current().index
+
+
+def _first(count: int) -> list[str]:
+    """The first devices of this process."""
+    if _local()[0].device_type == "CPU":
+        make_virtual_cpus(count)
+    found = _local()
+    kind, present = found[0].device_type, len(found)
     if present < count:
         advice = f"Take a mesh of at most {present} devices"
         if kind == "CPU":
@@ -145,3 +184,4 @@ def _short(name: str) -> str:
 
 
 make_virtual_cpus()
+multi_client.join()

@@ -6,8 +6,10 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
+from mtf_models import processes
 from mtf_models.errors import LayoutError, ShapeError
 from mtf_models.mesh import devices as device_list
 from mtf_models.mesh import scopes
@@ -83,7 +85,7 @@ class Mesh:
             if self.size == 1:
                 self._engine = SingleEngine(device_names[0])
             else:
-                self._engine = DTensorEngine(self.axes, device_names)
+                self._engine = DTensorEngine(self.axes, device_list.own_part(device_names))
         return self._engine
 
     def is_same(self, other: Mesh) -> bool:
@@ -152,6 +154,19 @@ class Mesh:
         """Into how many parts tensors are split along `dimension`."""
         (axis,) = tensor_layout(Shape([dimension]), self.rules, self.axes)
         return self.axes[axis] if axis else 1
+
+    def own_places(self, dimension: Dimension) -> list[int]:
+        """The places along `dimension` that devices of this process hold, in order."""
+        (axis,) = tensor_layout(Shape([dimension]), self.rules, self.axes)
+        group = processes.current()
+        if axis is None or group.count == 1:
+            return list(range(dimension.size))
+        devices = self.size // group.count
+        coordinates = list(np.ndindex(*self.axes.values()))
+        own = coordinates[group.index * devices : (group.index + 1) * devices]
+        parts = sorted({at[list(self.axes).index(axis)] for at in own})
+        each = dimension.size // self.axes[axis]
+        return [place for part in parts for place in range(part * each, (part + 1) * each)]
 
     def share_an_axis(self, first: Dimension, second: Dimension) -> bool:
         """Whether two dimensions are split over the same devices, so no tensor can have both."""

@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
+from mtf_models import processes
+from mtf_models.errors import DeviceError
 from mtf_models.mesh.engines.single import Slice, as_tensor
 from mtf_models.mesh.layout import Layout
 
@@ -27,14 +29,24 @@ _SMALL = 64
 @functools.cache
 def _device_mesh(axes: tuple[tuple[str, int], ...], devices: tuple[str, ...]) -> dtensor.Mesh:
     """One mesh for equal arguments: each new one costs some 5 MB that are never freed."""
+    if processes.current().count > 1:
+        return dtensor.create_distributed_mesh(list(axes), local_devices=list(devices))
     return dtensor.create_mesh(list(axes), devices=list(devices))
 
 
 class DTensorEngine:
     """Holds every tensor split over a mesh as its layout says, replicated elsewhere.
 
+    A mesh may span several processes, all of which make the same calls in the same order, each
+    from one thread. A host value that they put is the same in all of them, or at least right in
+    what the devices of each receive.
+
     Attributes:
         stand_ins: False; sizes of batches are real.
+
+    Args:
+        axes: of the mesh, with their sizes.
+        devices: those of this process, in the order of the mesh.
     """
 
     stand_ins = False
@@ -42,13 +54,26 @@ class DTensorEngine:
     def __init__(self, axes: Mapping[str, int], devices: list[str]) -> None:
         self._axes = dict(axes)
         self._mesh = _device_mesh(tuple(axes.items()), tuple(devices))
+        first = processes.current().index * len(devices)
+        self._own = slice(first, first + len(devices))
+        self._thread = threading.get_ident() if processes.current().count > 1 else None
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Puts constants of the operations inside on the mesh."""
         return dtensor.default_mesh(self._mesh)
 
     def locked(self) -> contextlib.AbstractContextManager[Any]:
-        """Held around compiled calls, which must not overlap."""
+        """Held around compiled calls, which must not overlap.
+
+        Raises:
+            DeviceError: if it is another thread's turn, of several processes.
+        """
+        if self._thread not in (None, threading.get_ident()):
+            raise DeviceError(
+                "Of several processes each must call its models from one thread, or they would "
+                "come in different orders and wait for each other for ever: call from the thread "
+                "that used the mesh first."
+            )
         return _calls
 
     def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
@@ -60,11 +85,11 @@ class DTensorEngine:
         if all(axis is None for axis in layout):
             return dtensor.copy_to_mesh(whole, self._layout(layout))
         parts: dict[tuple[int, ...], tf.Tensor] = {}
+        order = self._begins(whole.shape, layout)[self._own]
         with tf.device("CPU:0"):
-            for begin in self._begins(whole.shape, layout):
+            for begin in order:
                 if begin not in parts:
                     parts[begin] = tf.slice(whole, begin, self._sizes(whole.shape, layout))
-        order = self._begins(whole.shape, layout)
         return dtensor.pack([parts[begin] for begin in order], self._layout(layout))
 
     def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
@@ -111,15 +136,26 @@ class DTensorEngine:
             whole = dtensor.relayout(value, self._layout((None,) * value.shape.rank))
             return dtensor.unpack(whole)[0].numpy()
 
-    def slices(self, value: tf.Tensor, layout: Layout) -> Iterator[Slice]:
-        """The distinct parts of a value, each once, from one of the devices that hold it."""
-        seen = set()
+    def slices(self, value: tf.Tensor, layout: Layout, turn: int = 0) -> Iterator[Slice]:
+        """The distinct parts of a value, each once, from one of the devices that hold it.
+
+        Of several processes each has those of its own devices.
+
+        Args:
+            value: on the mesh.
+            layout: of the value.
+            turn: which of the devices that hold the same give it: with other numbers others.
+        """
+        begins = self._begins(value.shape, layout)
+        holders: dict[tuple[int, ...], list[int]] = {}
+        for place, begin in enumerate(begins):
+            holders.setdefault(begin, []).append(place)
+        chosen = {all_[(turn + i) % len(all_)] for i, all_ in enumerate(holders.values())}
         with self.scope():
             parts = dtensor.unpack(tf.convert_to_tensor(value))
-        for begin, part in zip(self._begins(value.shape, layout), parts, strict=True):
-            if begin not in seen:
-                seen.add(begin)
-                yield begin, part.numpy()
+        for place, part in zip(range(*self._own.indices(len(begins))), parts, strict=True):
+            if place in chosen:
+                yield begins[place], part.numpy()
 
     def _layout(self, layout: Layout) -> dtensor.Layout:
         return dtensor.Layout([axis or dtensor.UNSHARDED for axis in layout], self._mesh)

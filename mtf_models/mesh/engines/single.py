@@ -66,6 +66,6 @@ class SingleEngine:
         """The whole value on the host."""
         return value.numpy()
 
-    def slices(self, value: tf.Tensor, layout: Layout) -> Iterator[Slice]:
+    def slices(self, value: tf.Tensor, layout: Layout, turn: int = 0) -> Iterator[Slice]:
         """The distinct parts of a value, each once."""
         yield (0,) * value.shape.rank, value.numpy()

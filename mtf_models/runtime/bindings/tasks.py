@@ -22,6 +22,7 @@ def mesh_train_dataset_fn(
     dataset_split: str = "train",
     pack: bool = True,
     long_examples: str = "cut",
+    process: tuple[int, int] = (0, 1),
 ) -> Any:
     """The training batches of a task, see `data.sources.training_batches`.
 
@@ -34,6 +35,7 @@ def mesh_train_dataset_fn(
         dataset_split: the split to read.
         pack: whether several examples may share a row.
         long_examples: what is done with those that are longer than a row: "cut", "skip", "refuse".
+        process: which part of the rows is read here, and of how many parts.
     """
     from mtf_models.data.sources import training_batches
 
@@ -46,6 +48,7 @@ def mesh_train_dataset_fn(
         pack=pack,
         split=dataset_split,
         long_examples=long_examples,
+        process=process,
     )
 
 

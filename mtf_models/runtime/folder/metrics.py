@@ -12,6 +12,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from mtf_models import processes
 from mtf_models.errors import CheckpointError
 
 METRICS_FILE = "metrics.jsonl"
@@ -21,6 +22,8 @@ _log = logging.getLogger("mtf_models")
 
 class MetricsWriter:
     """Appends rows to `metrics.jsonl` and scalars to TensorBoard events of a run folder.
+
+    Of several processes the first one does; the others write nothing.
 
     Args:
         folder: the run folder.
@@ -32,6 +35,10 @@ class MetricsWriter:
 
     def __init__(self, folder: Path, after: int | None = None) -> None:
         self._file = folder / METRICS_FILE
+        self._events = tf.summary.create_noop_writer()
+        self._writes = processes.current().leads
+        if not self._writes:
+            return
         with self._explaining():
             if self._file.exists():
                 self._end_last_line() if after is None else self._drop_after(after)
@@ -45,6 +52,8 @@ class MetricsWriter:
             values: by name; what is not finite is null in the row, which JSON has no number for.
             tag: of the scalars, such as "train" or "eval".
         """
+        if not self._writes:
+            return
         finite = {n: float(v) if math.isfinite(v) else None for n, v in values.items()}
         with self._explaining():
             with self._file.open("a", encoding="utf-8") as file:

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 
+from mtf_models import processes
 from mtf_models.config import Config
 from mtf_models.errors import DeviceError
 from mtf_models.mesh import Mesh, devices
@@ -19,6 +20,8 @@ _log = logging.getLogger("mtf_models")
 def mesh_for(config: Config, recorded: Config, as_asked: bool, strict: bool = False) -> Mesh:
     """The mesh of a command on a run folder; says so if it is another than the recorded one.
 
+    Several processes take the recorded one, whatever each of them has.
+
     Args:
         config: of the command.
         recorded: of the folder.
@@ -29,6 +32,7 @@ def mesh_for(config: Config, recorded: Config, as_asked: bool, strict: bool = Fa
         DeviceError: if it is, or if devices that are asked for are not there.
     """
     settings = prepare.settings_of(config)
+    as_asked = as_asked or processes.current().count > 1
     used = prepare.mesh_of(settings) if as_asked else _fitting(settings)
     _report(Mesh(recorded.query("utils.run.mesh_shape") or ""), used, strict)
     return used

@@ -9,10 +9,10 @@ import math
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from mtf_models import __version__, installation
+from mtf_models import __version__, installation, processes
 from mtf_models.checkpoint.locate import prefix_in
 from mtf_models.config import Config
 from mtf_models.config.statements import Import, read
@@ -100,7 +100,12 @@ class RunFolder:
             )
 
     def clear(self) -> None:
-        """Deletes what training writes, and nothing else: commands and evaluations stay."""
+        """Deletes what training writes, and nothing else: commands and evaluations stay.
+
+        Of several processes the first one does it.
+        """
+        if not processes.current().leads:
+            return
         for pattern in _OURS:
             for file in self.path.glob(pattern):
                 file.unlink()
@@ -109,12 +114,31 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keeps other training processes out of the folder, which is made if need be.
 
-        It is removed again if nothing is written.
+        It is removed again if nothing is written. Of several processes that train together the
+        first one does it, and the others wait for that.
 
         Raises:
             CheckpointError: if a process trains there, or the folder cannot be made.
         """
         made = not self.path.exists()
+        group = processes.current()
+        with ExitStack() as stack:
+
+            def lock() -> None:
+                if group.leads:
+                    stack.enter_context(self._lock_file())
+
+            group.together("locking the run folder", lock)
+            try:
+                yield
+            finally:
+                names = [file.name for file in self.path.iterdir()] if group.leads else []
+                if made and names == [_LOCK_FILE]:
+                    (self.path / _LOCK_FILE).unlink()
+                    self.path.rmdir()
+
+    @contextmanager
+    def _lock_file(self) -> Iterator[None]:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = (self.path / _LOCK_FILE).open("w")
@@ -130,15 +154,10 @@ class RunFolder:
                 raise CheckpointError(
                     f"Another process trains in {self.path}. Wait for it, or take another folder."
                 ) from None
-            try:
-                yield
-            finally:
-                if made and [file.name for file in self.path.iterdir()] == [_LOCK_FILE]:
-                    (self.path / _LOCK_FILE).unlink()
-                    self.path.rmdir()
+            yield
 
     def describe(self, config: Config, model: Model, modules: Sequence[str] = ()) -> None:
-        """Writes the config and what the model is.
+        """Writes the config and what the model is; of several processes the first one does.
 
         Args:
             config: of the run.
@@ -149,6 +168,8 @@ class RunFolder:
         Raises:
             CheckpointError: if they cannot be written.
         """
+        if not processes.current().leads:
+            return
         modules = dict.fromkeys([*self._recorded_modules(), *config.imports, *modules])
         imports = "".join(f"import {module}\n" for module in modules)
         self._write(self.config_file, f"{imports}\n{config.text()}".lstrip())

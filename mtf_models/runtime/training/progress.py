@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from tqdm import tqdm
 
+from mtf_models import processes
+
 _SECONDS_BETWEEN_LINES = 15.0
 _SECONDS_BETWEEN_REDRAWS = 0.5
 
@@ -27,7 +29,7 @@ class Progress:
         self._seconds = 0.0
         self._tokens = 0
         self._losses: list[float] = []
-        terminal = sys.stderr.isatty()
+        terminal = sys.stderr.isatty() and processes.current().leads
         self._bar = tqdm(total=total, initial=first, unit="step") if terminal else None
 
     def update(self, step: int, metrics: Mapping[str, float], tokens: int) -> float | None:

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from mtf_models import processes
+
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
@@ -42,21 +44,33 @@ class StopSignals:
         for number, handler in self._former.items():
             signal.signal(number, handler)
 
-    def check(self) -> None:
+    def check(self, step: int) -> None:
         """Between two steps.
+
+        Args:
+            step: how many were made; several processes stop after the same one.
 
         Raises:
             Stopped: if a signal came.
         """
-        if self._came is not None:
-            raise Stopped(self._came)
+        number, group = self._came, processes.current()
+        if group.count > 1:
+            if number is not None:
+                group.stopping.ask(number, group.leads)
+            number = group.stopping.after(step)
+        if number is not None:
+            raise Stopped(number)
 
     @contextlib.contextmanager
     def heeded_at_once(self) -> Iterator[None]:
-        """Around work that may be left anywhere, such as an evaluation."""
-        self._heeded_at_once = True
+        """Around work that may be left anywhere, such as an evaluation.
+
+        Not by one of several processes: the others would wait for it.
+        """
+        self._heeded_at_once = processes.current().count == 1
         try:
-            self.check()
+            if self._heeded_at_once and self._came is not None:
+                raise Stopped(self._came)
             yield
         finally:
             self._heeded_at_once = False

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from dataclasses import dataclass
 from typing import Any
 
+from mtf_models import installation, processes
 from mtf_models.checkpoint import CheckpointManager, Reader
 from mtf_models.config import Config
 from mtf_models.errors import ConfigError, failing_run
 from mtf_models.mesh import Mesh
+from mtf_models.processes.agreement import check_same
 from mtf_models.runtime.bindings.settings import RunSettings, total_steps, training_rows
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.metrics import MetricsWriter
@@ -21,6 +24,7 @@ from mtf_models.runtime.model.build import model_from_config
 from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.training import announce, fine_tune, initial_checkpoint
 from mtf_models.runtime.training.initial_checkpoint import InitialCheckpoint
+from mtf_models.runtime.training.own_rows import OwnRows
 from mtf_models.runtime.training.progress import Progress
 from mtf_models.runtime.training.stop import Stopped, StopSignals, stop_signals
 from mtf_models.runtime.training.trainer import Trainer
@@ -56,6 +60,11 @@ class _Run:
     text: str = ""
     saved: int = 0
     position: dict[str, Any] | None = None
+
+    @functools.cached_property
+    def rows(self) -> OwnRows:
+        """The rows of a batch that this process reads."""
+        return OwnRows(self.trainer.model.mesh, self.batch_size)
 
     def take_up(self) -> None:
         """Restores the last checkpoint, if there is one, else what the run begins with."""
@@ -103,6 +112,7 @@ def run(options: TrainOptions, refuses_other_config: bool = True) -> None:
     folder = RunFolder(options.model_dir)
     prepare.register(options)
     config = _config(folder, options, refuses_other_config)
+    _check_same(folder, config, options)
     ready = _prepare(folder, config, options)
     with folder.locked():
         ready.begin() if options.overwrite else ready.take_up()
@@ -115,6 +125,7 @@ def run(options: TrainOptions, refuses_other_config: bool = True) -> None:
         # Data are read ahead in a thread of their own, under the bindings that are active here.
         with config.active(), contextlib.closing(_open_stream(ready)) as stream:
             stream.peek()  # Nothing is written or deleted before it is sure that there are data.
+            processes.current().gather("ready to train")
             if options.overwrite:
                 folder.clear()
             with failing_run():
@@ -140,6 +151,17 @@ def _config(folder: RunFolder, options: TrainOptions, refuses_other_config: bool
     if going_on:
         folder.check_same(read_folder_config(folder.path), config, refuses_other_config)
     return config
+
+
+def _check_same(folder: RunFolder, config: Config, options: TrainOptions) -> None:
+    """Refuses to start if another process of several is about to do something else."""
+    group = processes.current()
+    if group.count > 1:
+        step = CheckpointManager(folder.path).latest()
+        same = {"config": config.text(), "seed": config.query("utils.run.seed", 0), "step": step}
+        flags = {"--overwrite": options.overwrite, "--resume": options.resume}
+        values = {**installation.versions(), **same, **flags}
+        check_same(group, {name: str(value) for name, value in values.items()})
 
 
 def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
@@ -217,12 +239,14 @@ def _open_stream(ready: _Run) -> Any:
     lengths = dict(ready.settings.sequence_length)
     if "inputs" not in ready.trainer.model.network.feature_names:
         lengths.pop("inputs", None)
+    part = {"process": ready.rows.process} if processes.current().count > 1 else {}
     return ready.settings.train_dataset_fn(
         sequence_length=lengths,
         batch_size=ready.batch_size,
         seed=ready.settings.seed,
         position=ready.position,
         dataset_split=ready.settings.dataset_split,
+        **part,
     )
 
 
@@ -253,18 +277,18 @@ def _loop(
 ) -> None:
     trainer, settings = ready.trainer, ready.settings
     while trainer.step_number < ready.steps:
-        features = next(stream)
+        features = ready.rows.in_whole(next(stream))
         metrics = {n: x for n, x in trainer.step(features).items() if n != "step"}
         step = trainer.step_number
         tokens = sum(int((features[n] != 0).sum()) for n in trainer.model.network.feature_names)
-        rate = progress.update(step, metrics, tokens)
+        rate = progress.update(step, metrics, tokens * ready.rows.process[1])
         writer.write(
             step, metrics if rate is None else {**metrics, "tokens_per_second": rate}, "train"
         )
         with progress.paused():
             if step % settings.save_checkpoints_steps == 0 or step == ready.steps:
                 ready.save(stream)
-            signals.check()
+            signals.check(step)
             every = settings.eval_every_steps
             if step == ready.steps or (every and step % every == 0):
                 with signals.heeded_at_once():

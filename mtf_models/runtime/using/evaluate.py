@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtf_models import installation, processes
 from mtf_models.checkpoint.locate import folder_of
 from mtf_models.errors import failing_run
 from mtf_models.mesh import Dimension
+from mtf_models.processes.agreement import check_same
 from mtf_models.runtime.bindings.settings import batch_size_on
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.metrics import METRICS_FILE, MetricsWriter
@@ -220,6 +222,8 @@ def run(options: EvalOptions) -> None:
     from mtf_models.data.tasks import tasks_with_split
 
     model, step = load_for_use(options)
+    same = {"config": model.config.text(), "step": str(step)}
+    check_same(processes.current(), {**same, "versions": str(installation.versions())})
     name, split = options.task or prepare.task_name(model.config), options.split or SPLIT
     count = options.num_examples or prepare.eval_examples(model.config)
     tasks_with_split(name, split)
