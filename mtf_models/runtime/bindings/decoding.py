@@ -93,10 +93,6 @@ class DecodeSettings:
     multiplier: float
     constant: float
 
-    def limit(self, inputs: int) -> int:
-        """How many ids a beam search decodes at the most for a row of so many input ids."""
-        return int(inputs * self.multiplier + self.constant)
-
 
 def decode_settings(has_encoder: bool, asked: dict[str, Any]) -> DecodeSettings:
     """What the active config says, and what a caller asks for instead.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from mtf_models.data.delimited import ended
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError, DataError, did_you_mean, require_positive
-from mtf_models.mesh import RandomStream, Tensor
 from mtf_models.runtime.bindings.decoding import DecodeSettings, decode_settings
+from mtf_models.runtime.model.decode_plan import DecodePlan
 from mtf_models.runtime.model.draws import uniforms, without_padding
 from mtf_models.transformer.delimited import DelimitedUnitransformer
 from mtf_models.transformer.unitransformer import Unitransformer
@@ -118,6 +118,45 @@ def _says_length(config: Config, settings: DecodeSettings) -> bool:
     return settings.options.is_beam_search and ((size or 1) > 1 or rule != [None, None])
 
 
+def plan_of(
+    model: Model, settings: DecodeSettings, request: DecodeRequest, width: int, begun: int = 0
+) -> DecodePlan:
+    """What a graph does to decode.
+
+    Args:
+        model: what decodes.
+        settings: of the config and the request, from `settings_of`.
+        request: how many positions are wanted.
+        width: how many positions the inputs have at the most.
+        begun: how many positions an encoder-decoder is given to begin with.
+
+    Raises:
+        DataError: if it is given all that would be decoded.
+    """
+    found, asked = request.max_decode_length, request.max_decode_length or request.max_steps
+    if found is None and request.max_steps is not None:
+        found = begun + request.max_steps
+    if found is None:
+        found = settings.max_decode_length
+    if found is None and settings.has_encoder:
+        found = request.default_length or width
+    if found is None:
+        found = settings.max_steps or model.settings.sequence_length["targets"]
+    if begun >= found:
+        raise DataError(
+            f"The prefix has {begun} positions, and {found} are decoded, the prefix counted: "
+            "shorten it, or ask for a longer max_decode_length."
+        )
+    by_inputs = settings.has_encoder and settings.options.is_beam_search and asked is None
+    return DecodePlan(
+        options=settings.options,
+        has_encoder=settings.has_encoder,
+        added=found,
+        max_steps=request.max_steps or settings.max_steps,
+        rule=(settings.multiplier, settings.constant) if by_inputs else None,
+    )
+
+
 def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) -> DecodeResult:
     """Decodes a batch.
 
@@ -131,50 +170,26 @@ def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) ->
         DataError: if features, prefix or row numbers do not fit.
     """
     settings = settings_of(model, request)
-    has_encoder = settings.has_encoder
     rows = {name: x for name, x in features.items() if name != "targets"}
     names = ("inputs",)
     if request.prefix is not None:
-        if not has_encoder:
+        if not settings.has_encoder:
             raise ConfigError(
                 "A decoder-only model takes what its ids begin with as inputs: give no prefix."
             )
         rows["targets"], names = request.prefix, ("inputs", "targets")
-    is_delimited = isinstance(model.network, DelimitedUnitransformer)
-    if is_delimited:
+    if isinstance(model.network, DelimitedUnitransformer):
         rows["inputs"] = ended(rows["inputs"])
     tensors = model.tensors(rows, names=names)
     batch = _Batch({name: np.asarray(rows[name]) for name in names}, settings, request)
-    added = batch.added(model.settings.sequence_length["targets"])
-    length = (
-        added if has_encoder else added + tensors["inputs"].shape.get_dim_by_name("length").size
-    )
-    tensors["limits"] = mtf.import_tf_tensor(
-        model.mesh, batch.limits(length), tensors["inputs"].shape.dims[:1]
-    )
-    options = settings.options
-    if options.draws:
+    plan = plan_of(model, settings, request, batch.width, batch.begun)
+    if plan.options.draws:
+        length, count = plan.positions(batch.width), plan.options.num_return
         draws = batch.draws(length, model.seed)
-        shape = [("batch", len(draws)), ("beam", options.num_return), ("length", length)]
+        shape = [("batch", len(draws)), ("beam", count), ("length", length)]
         tensors["uniforms"] = mtf.import_tf_tensor(model.mesh, draws, shape)
-
-    def run(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        with model.using(model.read(), RandomStream((model.seed, 0))):
-            found = model.network.decode(tensors, model.variable_dtype, added, options)
-        return dict(vars(found))
-
-    result = DecodeResult(**model.compiled(("decode", added, options), run)(tensors))
-    return _without_prompts(result, batch, added) if is_delimited else result
-
-
-def _without_prompts(result: DecodeResult, batch: _Batch, length: int) -> DecodeResult:
-    """The targets alone, of a model that reads inputs and targets in one row."""
-    ids = result.ids.numpy()
-    targets = np.zeros([*ids.shape[:-1], length], ids.dtype)
-    for row, prompt in enumerate(batch.given):
-        targets[row] = ids[row][..., len(prompt) : len(prompt) + length]
-    shape = [*result.ids.shape.dims[:-1], ("length", length)]
-    return replace(result, ids=mtf.import_tf_tensor(result.ids.mesh, targets, shape))
+    run = model.compiled(("decode", plan), lambda x: dict(vars(plan.run(model, x))))
+    return DecodeResult(**run(tensors))
 
 
 class _Batch:
@@ -194,45 +209,7 @@ class _Batch:
         self.width = arrays["inputs"].shape[1]
         self.inputs = without_padding(arrays["inputs"])
         self.prefix = arrays.get("targets")
-        if self.prefix is not None:
-            self.given = without_padding(self.prefix)
-        else:
-            self.given = [row[:0] if settings.has_encoder else row for row in self.inputs]
-
-    def added(self, default: int) -> int:
-        """How many positions are decoded, or added to prompts.
-
-        Args:
-            default: of a decoder alone.
-        """
-        request, settings = self.request, self.settings
-        begun = 0 if self.prefix is None else self.prefix.shape[1]
-        found = request.max_decode_length
-        if found is None and request.max_steps is not None:
-            found = begun + request.max_steps
-        if found is None:
-            found = settings.max_decode_length
-        if found is None:
-            positions = request.default_length or self.width
-            found = positions if settings.has_encoder else settings.max_steps or default
-        if begun >= found:
-            raise DataError(
-                f"The prefix has {begun} positions, and {found} are decoded, the prefix counted: "
-                "shorten it, or ask for a longer max_decode_length."
-            )
-        return found
-
-    def limits(self, length: int) -> np.ndarray:
-        """[batch] int32, the position at which each row ends at the latest."""
-        request, settings = self.request, self.settings
-        limits = np.full(len(self.inputs), length)
-        asked = request.max_decode_length or request.max_steps
-        if settings.has_encoder and settings.options.is_beam_search and asked is None:
-            limits = np.minimum(limits, [settings.limit(len(row)) for row in self.inputs])
-        steps = request.max_steps or settings.max_steps
-        if steps:
-            limits = np.minimum(limits, [len(row) + steps for row in self.given])
-        return limits.astype(np.int32)
+        self.begun = 0 if self.prefix is None else self.prefix.shape[1]
 
     def draws(self, length: int, seed: int) -> np.ndarray:
         """[batch, beam, length] float32, see `draws.uniforms`.
@@ -249,8 +226,7 @@ class _Batch:
             )
         contents = self.inputs
         if self.prefix is not None:
-            contents = [
-                np.append(row, [-1, *g]) for row, g in zip(contents, self.given, strict=True)
-            ]
+            begun = without_padding(self.prefix)
+            contents = [np.append(row, [-1, *g]) for row, g in zip(contents, begun, strict=True)]
         seed = seed if self.request.seed is None else self.request.seed
         return uniforms(seed, contents, numbers, self.settings.options.num_return, length)
