@@ -1,14 +1,15 @@
-"""Files that are written whole: what was there stays until all of the new one is."""
+"""Files and folders that are written whole: what was there stays until all of the new is."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from mtf_models.errors import DataError, MtfError
+from mtf_models.errors import CheckpointError, ConfigError, DataError, MtfError
 
 
 @contextlib.contextmanager
@@ -95,3 +96,54 @@ def check_takes_files(folder: Path, cure: str = "Give another path.") -> None:
     with writing(folder, cure=cure):
         there = next(f for f in (folder.absolute(), *folder.absolute().parents) if f.exists())
         tempfile.TemporaryFile(dir=there).close()
+
+
+def check_new_folder(path: str | Path, flag: str = "--output") -> None:
+    """Refuses a folder that has anything in it.
+
+    Args:
+        path: of the folder.
+        flag: what it was given by.
+
+    Raises:
+        ConfigError: if anything is there.
+    """
+    path = Path(path)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConfigError(f"{flag}={path} is not empty, and stays as it is: give a new folder.")
+
+
+@contextlib.contextmanager
+def new_folder(path: str | Path) -> Iterator[Path]:
+    """A folder that is written aside and takes its place when the block ends well.
+
+    Args:
+        path: where it goes; nothing is there, or an empty folder.
+
+    Raises:
+        ConfigError: if anything is there.
+        CheckpointError: if it cannot be written; nothing is left of it then.
+    """
+    check_new_folder(path)
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        try:
+            yield aside
+            aside.chmod(0o777 & ~_umask())
+            aside.replace(path)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    except OSError as error:
+        raise CheckpointError(
+            f"{path} cannot be written: {error.strerror or error}. Make room, or give another "
+            "--output."
+        ) from error
+
+
+def _umask() -> int:
+    """The process's mask for new files, which temporary folders do not heed."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

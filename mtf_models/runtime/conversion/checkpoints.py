@@ -16,9 +16,9 @@ from mtf_models.checkpoint.state import state_text
 from mtf_models.config.statements import Binding, read
 from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.mesh.dtype import as_dtype
-from mtf_models.runtime.conversion.convert import new_folder
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
 from mtf_models.runtime.options import ConvertOptions
+from mtf_models.runtime.whole_file import new_folder
 
 _log = logging.getLogger("mtf_models")
 

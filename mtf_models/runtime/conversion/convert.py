@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from mtf_models.checkpoint import is_hugging_face_folder
-from mtf_models.errors import CheckpointError, ConfigError, did_you_mean
+from mtf_models.errors import ConfigError, did_you_mean
 from mtf_models.runtime.options import ConvertOptions
 
 FORMATS = ("mesh_tf", "hugging_face")
@@ -57,40 +52,3 @@ def source_format(options: ConvertOptions) -> str:
         listed = ", ".join(f"{source} is {kind}" for source, kind in found.items())
         raise ConfigError(f"The sources are of several formats: {listed}. Convert them one by one.")
     return next(iter(found.values()))
-
-
-@contextlib.contextmanager
-def new_folder(path: str | Path) -> Iterator[Path]:
-    """A folder that is written aside and takes its place when the block ends well.
-
-    Args:
-        path: where it goes; nothing is there, or an empty folder.
-
-    Raises:
-        ConfigError: if anything is there.
-        CheckpointError: if it cannot be written; nothing is left of it then.
-    """
-    path = Path(path)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ConfigError(f"--output={path} is not empty, and stays as it is: give a new folder.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        try:
-            yield aside
-            aside.chmod(0o777 & ~_umask())
-            aside.replace(path)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-    except OSError as error:
-        raise CheckpointError(
-            f"{path} cannot be written: {error.strerror or error}. Make room, or give another "
-            "--output."
-        ) from error
-
-
-def _umask() -> int:
-    """The process's mask for new files, which temporary folders do not heed."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -25,7 +25,6 @@ from mtf_models.mesh import Mesh
 from mtf_models.runtime.conversion import tokenizer_files
 from mtf_models.runtime.conversion.architecture_of_model import architecture_of
 from mtf_models.runtime.conversion.compare_logits import Comparison, compare, write_report
-from mtf_models.runtime.conversion.convert import new_folder
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE, require_run_folder
 from mtf_models.runtime.folder.run_folder import RunFolder
 from mtf_models.runtime.model.build import model_from_config
@@ -33,6 +32,7 @@ from mtf_models.runtime.model.config_of_architecture import config_of
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import ConvertOptions
 from mtf_models.runtime.registry import register
+from mtf_models.runtime.whole_file import new_folder
 
 _IN_FLOAT32 = "get_variable_dtype.activation_dtype = 'float32'"
 
