@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from mtf_models.cli.arguments import add_model_arguments, not_negative, options_from, positive
+from mtf_models.cli.arguments import add_model_arguments, not_negative, options_from
+from mtf_models.cli.decoding import add_decoding_arguments
 from mtf_models.cli.examples import add_example_arguments
 from mtf_models.cli.start import start_tensorflow
 from mtf_models.runtime.options import InferOptions
@@ -18,30 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     inference.add_argument(
         "--output", required=True, metavar="FILE", help="JSON lines file to write"
     )
-    inference.add_argument(
-        "--max_decode_length",
-        type=positive,
-        metavar="N",
-        help="at most so many tokens for each input",
-    )
-    inference.add_argument(
-        "--beam_size", type=positive, metavar="N", help="hypotheses of a beam search; 1 for none"
-    )
-    inference.add_argument(
-        "--alpha", type=float, metavar="X", help="exponent of a beam search's length penalty"
-    )
-    inference.add_argument(
-        "--temperature", type=float, metavar="X", help="draw, the more evenly the higher; 0 is off"
-    )
-    inference.add_argument(
-        "--top_k", type=not_negative, metavar="N", help="draw among so many tokens; 0 for all"
-    )
-    inference.add_argument(
-        "--top_p", type=float, metavar="X", help="draw among the tokens of this probability"
-    )
-    inference.add_argument(
-        "--num_return", type=positive, metavar="N", help="sequences for each input"
-    )
+    add_decoding_arguments(inference)
     inference.add_argument(
         "--seed", type=not_negative, metavar="N", help="of what is drawn (default: the run's)"
     )

@@ -19,6 +19,7 @@ COMMANDS = {
     "eval": "measure a trained model on a split of its tasks",
     "infer": "decode inputs with a trained model",
     "score": "say how likely a trained model finds targets",
+    "export": "write a trained model as a SavedModel, which TensorFlow alone opens",
     "convert": "average or combine checkpoints, or write them in another format",
     "inspect": "show the variables of a run folder, checkpoint or config",
     "bench": "measure speed on this machine",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import seqio
 
+from mtf_models.data.encoding import encoding_of
 from mtf_models.data.tasks import tasks_with_split
 from mtf_models.data.text_files import lines
 from mtf_models.errors import DataError
@@ -131,13 +132,9 @@ def _of_example(task: seqio.Task, example: Mapping[str, Any], needed: Sequence[s
     return Record(texts, {name: np.asarray(example[name], np.int32) for name in needed})
 
 
-def _encoded(task: Any, name: str, text: str) -> np.ndarray:
-    feature = task.output_features.get(name)
-    if feature is None:  # The prompt of a decoder-only model begins its targets.
-        vocabulary, ends = task.output_features["targets"].vocabulary, False
-    else:
-        vocabulary, ends = feature.vocabulary, feature.add_eos
-    return np.array([*vocabulary.encode(text), *([vocabulary.eos_id] if ends else [])], np.int32)
+def _encoded(task: seqio.Task | seqio.Mixture, name: str, text: str) -> np.ndarray:
+    vocabulary, end = encoding_of(task, name)
+    return np.array([*vocabulary.encode(text), *end], np.int32)
 
 
 def _of_text(line: str, needed: Sequence[str]) -> dict[str, Any]:

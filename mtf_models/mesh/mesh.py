@@ -108,6 +108,13 @@ class Mesh:
         mesh._engine = RecorderEngine(stand_ins)
         return mesh
 
+    @classmethod
+    def unplaced(cls) -> Mesh:
+        """One device: whichever there is where a graph runs that is traced here."""
+        mesh = cls()
+        mesh._engine = SingleEngine(None)
+        return mesh
+
     def layout(self, shape: Shape, whole: Iterable[Dimension] = ()) -> Layout:
         """For each dimension the axis that it is split over, or None.
 

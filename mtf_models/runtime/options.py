@@ -125,11 +125,10 @@ class ExampleOptions(ModelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InferOptions(ExampleOptions):
-    """What `mtf infer` is asked to do.
+class DecodingOptions:
+    """How a command decodes.
 
     Attributes:
-        output: the JSON lines file to write.
         max_decode_length: at most so many tokens for each input.
         beam_size: see `Model.decode`, as for those that follow.
         alpha: of the length penalty.
@@ -137,10 +136,8 @@ class InferOptions(ExampleOptions):
         top_k: draw among so many.
         top_p: draw among those of this probability.
         num_return: sequences for each input.
-        seed: of what is drawn.
     """
 
-    output: str
     max_decode_length: int | None = None
     beam_size: int | None = None
     alpha: float | None = None
@@ -148,7 +145,34 @@ class InferOptions(ExampleOptions):
     top_k: int | None = None
     top_p: float | None = None
     num_return: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferOptions(DecodingOptions, ExampleOptions):
+    """What `mtf infer` is asked to do.
+
+    Attributes:
+        output: the JSON lines file to write.
+        seed: of what is drawn.
+    """
+
+    output: str
     seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(DecodingOptions, ModelOptions):
+    """What `mtf export` is asked to do.
+
+    Attributes:
+        output: the folder to write.
+        task: the task whose vocabularies encode and decode; None for the config's.
+        step: the checkpoint; None for the latest.
+    """
+
+    output: str
+    task: str | None = None
+    step: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

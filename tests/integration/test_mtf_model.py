@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from commands import mtf as command
 
 import mtf_models as mtf
 from mtf_models.errors import CheckpointError, ConfigError
-from mtf_models.runtime.folder.run_folder import RunFolder
+from mtf_models.runtime.folder.run_folder import CONFIG_FILE, RunFolder
 from mtf_models.runtime.original import run
 from mtf_models.runtime.training import fine_tune, train
 
@@ -105,7 +106,7 @@ def test_what_it_refuses(folder, tmp_path):
         model.score("a", "b", mixture_or_task_name="hundred")
     with pytest.raises(ConfigError, match="neither of targets and mixture_or_task_name"):
         model.score("a")
-    with pytest.raises(ConfigError, match="does not export"):
+    with pytest.raises(ConfigError, match="cannot be encoded inside a SavedModel"):
         model.export()
     with pytest.raises(CheckpointError, match="no checkpoint of step 9; there are steps 3"):
         model.eval("hundred", checkpoint_steps=9)
@@ -115,6 +116,27 @@ def test_what_it_refuses(folder, tmp_path):
         make(folder, learning_rate_schedule=lambda step: 0.1)
     with pytest.raises(ConfigError, match="predict_fn"):
         make(folder, predict_fn=print)
+
+
+@pytest.mark.slow
+def test_it_exports_what_it_predicts(trained, tmp_path):
+    folder = shutil.copytree(trained[0], tmp_path / "run")
+    model = mtf.MtfModel(folder, batch_size=4, sequence_length={"inputs": 8, "targets": 8})
+    (tmp_path / "in.txt").write_text("n1\nn22\n")
+    model.predict(str(tmp_path / "in.txt"), str(tmp_path / "out"), beam_size=2, temperature=0.0)
+    path = Path(model.export(beam_size=2, temperature=0.0))
+    assert path.parent == folder / "export"
+    predict = tf.saved_model.load(str(path)).signatures["serving_default"]
+    found = predict(inputs=tf.constant(["n1", "n22"]))
+    assert [x.decode() for x in found["outputs"].numpy()] == read(tmp_path / "out-20")
+    flags = (f"--gin_file={folder / CONFIG_FILE}", "--gin_param=run.mode = 'export_score'")
+    target = f"--gin_param=run.export_path = '{tmp_path / 'scores'}'"
+    outcome = command("run", f"--model_dir={folder}", *flags, target)
+    assert outcome.status == 0, outcome.err
+    (path,) = (tmp_path / "scores").iterdir()
+    score = tf.saved_model.load(str(path)).signatures["serving_default"]
+    assert sorted(score.structured_input_signature[1]) == ["inputs", "targets"]
+    assert (score(inputs=found["inputs"], targets=found["outputs"])["scores"].numpy() < 0).all()
 
 
 def test_the_guides_example_runs(trained, repository, tmp_path, monkeypatch, capsys):

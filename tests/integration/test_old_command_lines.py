@@ -193,7 +193,10 @@ def test_prompts_of_a_task_are_continued_by_a_decoder_alone(folder, tmp_path):
 INFER = ("--gin_file=infer.gin", "--gin_param=output_filename = 'unwritten'")
 REFUSED = {
     "a mode that there is not": (["--gin_param=run.mode = 'evaluate'"], "no mode; did you mean"),
-    "an export": (["--gin_param=run.mode = 'export'"], "does not export"),
+    "an export of such texts": (
+        ["--gin_param=run.mode = 'export'"],
+        "cannot be encoded inside a SavedModel",
+    ),
     "no file of inputs": (
         [*INFER, "--gin_param=input_filename = 'nope'"],
         "no file of inputs nope",
@@ -293,7 +296,8 @@ def test_the_model_api(folder, tmp_path, recorded):
     outcome = old(folder, *flags, "--mode=predict", "--checkpoint_mode=specific")
     assert "--checkpoint_steps=N,M belong together" in outcome.err
     outcome = old(folder, *flags, "--mode=export_predict")
-    assert "does not export" in outcome.err
+    assert "cannot be encoded inside a SavedModel" in outcome.err
+    assert not (folder / "export").exists()
     assert json.loads(read(folder / "checkpoint")[0].partition(": ")[2]) == "model.ckpt-3"
 
 

@@ -25,13 +25,16 @@ def as_tensor(value: Any, dtype: tf.DType | None) -> tf.Tensor:
 class SingleEngine:
     """Holds every tensor whole on one device.
 
+    Args:
+        device: its name; None for the one that TensorFlow chooses.
+
     Attributes:
         stand_ins: False; sizes of batches are real.
     """
 
     stand_ins = False
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str | None) -> None:
         self._device = device
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:

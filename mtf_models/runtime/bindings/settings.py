@@ -74,6 +74,8 @@ class RunSettings:
         seed: of initial values, data order and dropout.
         mode: what the original's `run` does; see `runtime.original.run`.
         eval_checkpoint_step: which checkpoints it uses; see `runtime.original.checkpoint_steps`.
+        export_checkpoint_step: which checkpoint is exported; None for the latest.
+        export_path: the folder to export into; empty for `export` below the run's.
         eval_summary_dir: where evaluations are written; None for a folder below the run's.
         eval_dir_suffix: is added to the name of that folder.
         output_eval_examples: whether inputs, targets and predictions are written there.
@@ -115,6 +117,8 @@ class RunSettings:
     seed: int = 0
     mode: str = "train"
     eval_checkpoint_step: Any = None
+    export_checkpoint_step: int | None = None
+    export_path: str = ""
     eval_summary_dir: str | None = None
     eval_dir_suffix: str | None = None
     output_eval_examples: bool = True

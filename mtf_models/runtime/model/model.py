@@ -204,15 +204,19 @@ class Model:
         Raises:
             DataError: if a feature is missing, packed or does not fit the vocabulary.
         """
+        return self.compiled(("score",), self.scores_of)(self.tensors(_unpacked(features)))
 
-        def run(tensors: Tensors) -> Tensor:
-            logits = self._call(tensors, "eval")["logits"]
-            targets = tensors["targets"]
-            vocab = logits.shape.get_dim_by_name("vocab")
-            weights = until_end(targets, self.network.loss_weights(targets, is_training=False))
-            return -softmax_cross_entropy(logits, targets, vocab) * weights
+    def scores_of(self, tensors: Tensors) -> Tensor:
+        """What `token_scores` gives, in a graph.
 
-        return self.compiled(("score",), run)(self.tensors(_unpacked(features)))
+        Args:
+            tensors: features on the mesh.
+        """
+        logits = self._call(tensors, "eval")["logits"]
+        targets = tensors["targets"]
+        vocab = logits.shape.get_dim_by_name("vocab")
+        weights = until_end(targets, self.network.loss_weights(targets, is_training=False))
+        return -softmax_cross_entropy(logits, targets, vocab) * weights
 
     def loss_and_gradients(
         self,

@@ -56,7 +56,10 @@ def _modes(options: RunOptions) -> dict[str, Callable[[], object]]:
     return {
         "train": lambda: model().train(name, options.train_steps),
         "finetune": lambda: model().finetune(
-            name, options.train_steps, _required(options, "pretrained_model_dir"), _one(steps)
+            name,
+            options.train_steps,
+            _required(options, "pretrained_model_dir"),
+            _one(options, steps),
         ),
         "eval": lambda: model().eval(
             name, steps, options.eval_summary_dir or None, options.eval_split
@@ -70,8 +73,8 @@ def _modes(options: RunOptions) -> dict[str, Callable[[], object]]:
             options.keep_top_k,
         ),
         "score": lambda: _score(model(), options, steps),
-        "export_predict": lambda: model().export(),
-        "export_score": lambda: model().export(),
+        "export_predict": lambda: _export(model(), options, steps),
+        "export_score": lambda: _export(model(), options, steps, by_score=True),
     }
 
 
@@ -93,19 +96,32 @@ def _score(model: MtfModel, options: RunOptions, steps: CheckpointSteps) -> None
         )
 
 
+def _export(
+    model: MtfModel, options: RunOptions, steps: CheckpointSteps, by_score: bool = False
+) -> None:
+    model.export(
+        options.export_dir or None,
+        _one(options, steps),
+        options.beam_size,
+        options.temperature,
+        options.keep_top_k,
+        eval_with_score=by_score,
+    )
+
+
 def _steps(options: RunOptions) -> CheckpointSteps:
     if options.checkpoint_mode == "specific":
         return list(options.checkpoint_steps)
     return -1 if options.checkpoint_mode == "latest" else options.checkpoint_mode
 
 
-def _one(steps: CheckpointSteps) -> int:
+def _one(options: RunOptions, steps: CheckpointSteps) -> int:
     if isinstance(steps, list) and len(steps) == 1:
         return steps[0]
     if steps == -1:
         return -1
     raise ConfigError(
-        f"--mode=finetune begins with one checkpoint, and {steps} were asked for: give one of "
+        f"--mode={options.mode} takes one checkpoint, and {steps} were asked for: give one of "
         "--checkpoint_steps, or --checkpoint_mode=latest."
     )
 

@@ -19,6 +19,7 @@ from mtf_models.runtime.folder.run_folder import RunFolder
 from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.original import evaluate
 from mtf_models.runtime.original.checkpoint_steps import CheckpointSteps, steps_of
+from mtf_models.runtime.original.export import export_model
 from mtf_models.runtime.original.run import as_the_original, at_each, use
 from mtf_models.runtime.original.used_model import UsedModel
 from mtf_models.runtime.training import fine_tune, train
@@ -228,15 +229,8 @@ class MtfModel:
             vocabulary: None; the config's task has it.
         """
         _refuse(vocabulary=vocabulary)
-        decoding = {
-            "beam_size": beam_size,
-            "temperature": temperature,
-            "sampling_keep_top_k": keep_top_k,
-        }
-        params = [f"Bitransformer.decode.{name} = {value!r}" for name, value in decoding.items()]
-        params += [
-            f"Unitransformer.sample_autoregressive.temperature = {temperature!r}",
-            f"Unitransformer.sample_autoregressive.sampling_keep_top_k = {keep_top_k!r}",
+        params = [
+            *_decoding(beam_size, temperature, keep_top_k),
             f"decode_from_file.input_filename = {str(input_file)!r}",
             f"decode_from_file.output_filename = {str(output_file)!r}",
             "infer_model.decode_fn = @decode_from_file",
@@ -290,14 +284,38 @@ class MtfModel:
             ]
         return self._use(mode, checkpoint_steps, params, mixture_or_task_name)[-1]
 
-    def export(self, *args: Any, **kwargs: Any) -> None:
-        """Is not here yet.
+    def export(
+        self,
+        export_dir: str | None = None,
+        checkpoint_step: int = -1,
+        beam_size: int = 1,
+        temperature: float = 1.0,
+        keep_top_k: int = -1,
+        vocabulary: Any = None,
+        eval_with_score: bool = False,
+    ) -> str:
+        """Writes a SavedModel of one device, whose default signature decodes as is asked.
 
-        Raises:
-            ConfigError: always.
+        Args:
+            export_dir: a folder to make another in, named by the time; None for `export` below
+                the run folder.
+            checkpoint_step: the checkpoint; -1 for the latest.
+            beam_size: see `predict`, as for those that follow.
+            temperature: above 0 draws ids, 0 takes the likeliest.
+            keep_top_k: draws among so many of the likeliest ids; -1 among all.
+            vocabulary: None; the config's task has it.
+            eval_with_score: whether the default signature scores targets instead.
+
+        Returns:
+            The folder of the SavedModel.
         """
-        del args, kwargs
-        raise ConfigError("This version does not export models.")
+        _refuse(vocabulary=vocabulary)
+        config = self._config({}, _decoding(beam_size, temperature, keep_top_k))
+        return str(
+            export_model(
+                Path(self.model_dir), config, checkpoint_step, export_dir, by_score=eval_with_score
+            )
+        )
 
     def _use(
         self, mode: str, steps: CheckpointSteps, params: Sequence[str], task: str | None = None
@@ -346,6 +364,16 @@ class MtfModel:
                 "before."
             )
         return ("defaults/t5.gin",), (held,)
+
+
+def _decoding(beam_size: int, temperature: float, keep_top_k: int) -> list[str]:
+    """What says in gin how to decode."""
+    drawing = {"temperature": temperature, "sampling_keep_top_k": keep_top_k}
+    decoding = {"beam_size": beam_size, **drawing}
+    return [
+        *(f"Bitransformer.decode.{name} = {value!r}" for name, value in decoding.items()),
+        *(f"Unitransformer.sample_autoregressive.{n} = {x!r}" for n, x in drawing.items()),
+    ]
 
 
 class _Reference(str):

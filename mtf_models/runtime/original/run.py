@@ -15,7 +15,7 @@ from mtf_models.runtime.bindings.task_modules import query_task
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.recorded_mesh import mesh_for
 from mtf_models.runtime.options import RunOptions, TrainOptions
-from mtf_models.runtime.original import checkpoint_steps, evaluate, infer, perplexity, score
+from mtf_models.runtime.original import checkpoint_steps, evaluate, export, infer, perplexity, score
 from mtf_models.runtime.original.recorded_command import recorded_command
 from mtf_models.runtime.original.used_model import UsedModel
 from mtf_models.runtime.training import train
@@ -34,7 +34,6 @@ MODES = (
 _WATCHING = ("eval", "score_eval", "perplexity_eval")
 """Modes that wait for checkpoints as they come, unless they are told which ones to use."""
 
-_EXPORTS = ("export", "export_infer", "export_score")
 _DEFAULT_MODULE = "t5.data.mixtures"
 
 _log = logging.getLogger("mtf_models")
@@ -62,6 +61,14 @@ def run(options: RunOptions) -> None:
         if mode == "train":
             # The original goes on under whatever config it is given.
             train.run(given, refuses_other_config=False)
+        elif mode in export.MODES:
+            export.export_model(
+                Path(options.model_dir),
+                config,
+                settings.export_checkpoint_step,
+                settings.export_path or None,
+                by_score=mode == "export_score",
+            )
         else:
             use(Path(options.model_dir), config, settings, mode)
 
@@ -140,10 +147,9 @@ def checked_mode(mode: str) -> str:
     Raises:
         ConfigError: if there is none.
     """
-    if mode in _EXPORTS:
-        raise ConfigError(f"run.mode is {mode!r}: this version does not export models.")
-    if mode not in MODES:
-        raise ConfigError(f"run.mode is {mode!r}, which is no mode{did_you_mean(mode, MODES)}")
+    known = (*MODES, *export.MODES)
+    if mode not in known:
+        raise ConfigError(f"run.mode is {mode!r}, which is no mode{did_you_mean(mode, known)}")
     return mode
 
 

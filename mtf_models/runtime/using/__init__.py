@@ -1,1 +1,1 @@
-"""What a trained model is for: evaluation, decoding, scores."""
+"""What a trained model is for: evaluation, decoding, scores, export."""

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from mtf_models.checkpoint.locate import folder_of
+from mtf_models.mesh import Mesh
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.load import restored_model
 from mtf_models.runtime.folder.recorded_config import read_folder_config, require_run_folder
 from mtf_models.runtime.folder.recorded_mesh import mesh_for
 from mtf_models.runtime.model.model import Model
-from mtf_models.runtime.options import EvalOptions, ExampleOptions
+from mtf_models.runtime.options import EvalOptions, ExampleOptions, ExportOptions
 
 
-def load_for_use(options: EvalOptions | ExampleOptions) -> tuple[Model, int]:
+def load_for_use(
+    options: EvalOptions | ExampleOptions | ExportOptions, mesh: Mesh | None = None
+) -> tuple[Model, int]:
     """Loads the model of `options.model_dir`.
 
     It runs on the mesh that is asked for, else on the recorded one, or what fits of it.
 
     Args:
         options: of the command; `step` says which checkpoint.
+        mesh: where it runs instead.
 
     Returns:
         The model and the step of its checkpoint.
@@ -29,7 +33,8 @@ def load_for_use(options: EvalOptions | ExampleOptions) -> tuple[Model, int]:
     require_run_folder(folder)
     prepare.register(options)
     config = prepare.read_recorded_config(folder, options)
-    mesh = mesh_for(config, read_folder_config(folder), as_asked=options.mesh is not None)
+    if mesh is None:
+        mesh = mesh_for(config, read_folder_config(folder), as_asked=options.mesh is not None)
     return restored_model(
         options.model_dir, config, mesh, options.step, options.strict, options.allow_partial
     )
