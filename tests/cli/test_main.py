@@ -1,4 +1,5 @@
 import argparse
+import importlib
 import subprocess
 import sys
 from dataclasses import fields
@@ -6,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-import mtf_models.runtime
 from mtf_models import errors
 from mtf_models.cli.arguments import options_from
 from mtf_models.cli.main import COMMANDS, build_parsers, main, parse
@@ -16,20 +16,23 @@ OPTIONS = {
     "train": options.TrainOptions,
     "eval": options.EvalOptions,
     "infer": options.InferOptions,
+    "export": options.ExportOptions,
     "inspect": options.InspectOptions,
     "bench": options.BenchOptions,
 }
 BODIES = {
-    "train": "train",
-    "eval": "evaluate",
-    "infer": "infer",
-    "inspect": "inspect_folder",
-    "bench": "benchmark",
+    "train": "training.train",
+    "eval": "using.evaluate",
+    "infer": "using.infer",
+    "export": "using.export",
+    "inspect": "folder.inspect",
+    "bench": "benchmarks.training",
 }
 REQUIRED = {
     "train": ["--model_dir=m"],
     "eval": ["--model_dir=m"],
     "infer": ["--model_dir=m", "--input=i", "--output=o"],
+    "export": ["--model_dir=m", "--output=o"],
     "inspect": ["some/folder"],
     "bench": ["train"],
 }
@@ -48,8 +51,9 @@ def body(monkeypatch):
 
     def replace(name, run):
         module = SimpleNamespace(run=run)
-        monkeypatch.setitem(sys.modules, f"mtf_models.runtime.{name}", module)
-        monkeypatch.setattr(mtf_models.runtime, name, module, raising=False)
+        package, _, own = f"mtf_models.runtime.{name}".rpartition(".")
+        monkeypatch.setitem(sys.modules, f"{package}.{own}", module)
+        monkeypatch.setattr(importlib.import_module(package), own, module, raising=False)
 
     return replace
 
@@ -123,7 +127,7 @@ def test_a_command_hands_its_options_to_its_body(command, body):
 def test_a_run_that_begins_with_another_lies_beside_it(capsys, body, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     received = []
-    body("train", received.append)
+    body(BODIES["train"], received.append)
     (tmp_path / "runs" / "big").mkdir(parents=True)
     for path in ("runs/big", "runs/big/", "runs/big/model.ckpt-5"):
         assert main(["train", f"--init_from={path}", "--task=glue", "--steps=3"]) == 0
@@ -169,7 +173,7 @@ def failing_in_a_run(error):
     ],
 )
 def test_what_ends_a_command(capsys, body, run, status, message):
-    body("inspect_folder", run)
+    body(BODIES["inspect"], run)
     assert main(["inspect", "x"]) == status
     shown = capsys.readouterr().err
     assert message in shown
