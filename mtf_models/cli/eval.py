@@ -16,8 +16,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     evaluation.add_argument(
         "--task", metavar="NAME", help="the task or mixture (default: the config's)"
     )
-    evaluation.add_argument(
+    which = evaluation.add_mutually_exclusive_group()
+    which.add_argument(
         "--step", type=not_negative, metavar="N", help="the checkpoint (default: the latest)"
+    )
+    which.add_argument(
+        "--steps", type=_steps, metavar="all|N,M", help="several checkpoints, or all there are"
+    )
+    which.add_argument(
+        "--follow",
+        action="store_true",
+        help="each checkpoint of a run in training, as it comes, until its last one",
     )
     evaluation.add_argument("--split", metavar="NAME", help="the split of the dataset")
     evaluation.add_argument(
@@ -26,6 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="at most so many examples of each task (default: all)",
     )
+
+
+def _steps(text: str) -> str | tuple[int, ...]:
+    """Reads "all", or steps with commas between them.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is anything else.
+    """
+    return text if text == "all" else tuple(not_negative(part) for part in text.split(","))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -44,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     training.add_argument(
         "--keep", type=positive, metavar="N", help="how many of the latest checkpoints are kept"
     )
+    training.add_argument(
+        "--keep_best",
+        metavar="TASK/METRIC",
+        help="keep the best checkpoint that is evaluated, by this metric, in DIR/best; what is "
+        "best, the highest or the lowest, can be said before it: min:TASK/METRIC",
+    )
     folder = training.add_mutually_exclusive_group()
     folder.add_argument(
         "--resume",

@@ -8,10 +8,13 @@ import numpy as np
 import seqio
 
 from mtf_models.data.features import pad_batch
+from mtf_models.data.objectives import check_objective
 from mtf_models.data.packing import fill_rows
 from mtf_models.data.sources import feature_lengths
 from mtf_models.data.tasks import tasks_with_split
 from mtf_models.errors import DataError
+
+_SEED = 12345  # So that an objective makes the same gaps each time; the original's.
 
 
 class EvaluationBatch(NamedTuple):
@@ -62,8 +65,14 @@ def evaluation_batches(
         names = ", ".join(task.name for task in tasks)
         raise DataError(f"{task_name} is a mixture: evaluate its tasks {names} one by one.")
     lengths = feature_lengths(tasks[0], sequence_length)
+    check_objective(tasks[0], lengths)
     dataset = tasks[0].get_dataset(
-        lengths, split, shuffle=False, num_epochs=1, trim_output_features=False
+        lengths,
+        split,
+        shuffle=False,
+        seed=_SEED,
+        num_epochs=1,
+        trim_output_features=False,
     )
     examples = itertools.islice(dataset.as_numpy_iterator(), num_examples)
     return batches_of(examples, lengths, batch_size)

@@ -1,5 +1,6 @@
 """Metrics of tasks: those that the libraries lack, and how a task's metrics are computed."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,10 @@ def reference(task: seqio.Task, example: Mapping[str, Any]) -> Any:
 
 
 def compute_metrics(
-    task: seqio.Task, examples: Sequence[Mapping[str, Any]], predictions: Sequence[str]
+    task: seqio.Task,
+    examples: Sequence[Mapping[str, Any]],
+    predictions: Sequence[str],
+    scores: Sequence[float] = (),
 ) -> dict[str, float]:
     """Computes the metrics of a task that compare texts.
 
@@ -74,6 +78,8 @@ def compute_metrics(
         task: the task.
         examples: its examples, with all their features.
         predictions: the decoded text for each of them.
+        scores: the log-likelihood of each target, for metrics that compare texts and want scores
+            beside them; without scores these metrics are left out.
 
     Returns:
         Each number under the metric's own name. Empty if the task has no metric.
@@ -81,7 +87,8 @@ def compute_metrics(
     Raises:
         DataError: the task has metrics, but all of them want scores.
     """
-    if task.metric_fns and not task.predict_metric_fns:
+    beside = task.predict_with_aux_metric_fns
+    if task.metric_fns and not (task.predict_metric_fns or beside):
         raise DataError(
             f"The metrics of the task {task.name} compare scores, not texts: score its targets"
             " instead of decoding."
@@ -91,7 +98,13 @@ def compute_metrics(
         task.postprocess_fn(prediction, example=example, is_target=False)
         for example, prediction in zip(examples, predictions, strict=True)
     ]
-    return _numbers(task.predict_metric_fns, targets, outputs)
+    found = _numbers(task.predict_metric_fns, targets, outputs)
+    if len(scores):
+        values = {"scores": list(scores)}
+        found |= _numbers(
+            [functools.partial(f, aux_values=values) for f in beside], targets, outputs
+        )
+    return found
 
 
 def compute_score_metrics(

@@ -69,6 +69,7 @@ class TrainOptions(ModelOptions):
         eval_every: steps between evaluations; 0 for the one at the end alone.
         save_every: steps between checkpoints.
         keep: how many of the latest checkpoints are kept.
+        keep_best: "task/metric", by which the best checkpoint is kept too.
     """
 
     pad_vocab: bool = False
@@ -85,6 +86,7 @@ class TrainOptions(ModelOptions):
     eval_every: int | None = None
     save_every: int | None = None
     keep: int | None = None
+    keep_best: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +97,16 @@ class EvalOptions(ModelOptions):
         model_dir: the run folder.
         task: the task or mixture; None for the config's.
         step: the checkpoint; None for the latest.
+        steps: several checkpoints, or "all" for all there are.
+        follow: whether each checkpoint is evaluated as it comes, until the run's last one.
         split: the split of the dataset.
         num_examples: at most so many examples of each task; None for all.
     """
 
     task: str | None = None
     step: int | None = None
+    steps: tuple[int, ...] | str | None = None
+    follow: bool = False
     split: str | None = None
     num_examples: int | None = None
 

@@ -69,11 +69,13 @@ class RunSettings:
         save_checkpoints_steps: steps between checkpoints.
         keep_checkpoint_max: how many of the latest are kept; None for all.
         eval_every_steps: steps between evaluations; 0 for one at the end.
+        keep_best: "task/metric", by which the best checkpoint that is evaluated is kept in a folder
+            of its own; see `runtime.training.best`. None for none.
         ensemble_inputs: how many members an ensemble has, each of which trains on a batch of its
             own; None where all train on the same.
         seed: of initial values, data order and dropout.
         mode: what the original's `run` does; see `runtime.original.run`.
-        eval_checkpoint_step: which checkpoints it uses; see `runtime.original.checkpoint_steps`.
+        eval_checkpoint_step: which checkpoints it uses; see `runtime.folder.checkpoint_steps`.
         export_checkpoint_step: which checkpoint is exported; None for the latest.
         export_path: the folder to export into; empty for `export` below the run's.
         eval_summary_dir: where evaluations are written; None for a folder below the run's.
@@ -113,6 +115,7 @@ class RunSettings:
     save_checkpoints_steps: int = 5000
     keep_checkpoint_max: int | None = None
     eval_every_steps: int = 0
+    keep_best: str | None = None
     ensemble_inputs: int | None = None
     seed: int = 0
     mode: str = "train"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from mtf_models.configurable import REQUIRED, configurable
+from mtf_models.errors import ConfigError, did_you_mean
 
 _MODULE = "t5.models.mesh_transformer"
 
@@ -52,15 +55,65 @@ def mesh_train_dataset_fn(
     )
 
 
+@dataclass(frozen=True)
+class TaskOptions:
+    """What is different in the evaluation of one task.
+
+    Attributes:
+        sequence_length: feature name to length, in the place of the run's.
+        decode: arguments of `Model.decode`, in the place of what the config says.
+    """
+
+    sequence_length: Mapping[str, int] = field(default_factory=dict)
+    decode: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Evaluated(NamedTuple):
+    """What a run evaluates.
+
+    Attributes:
+        name: the task or mixture.
+        num_examples: at most so many of each task; None for all.
+        options: task name to what is different for it.
+    """
+
+    name: str
+    num_examples: int | None = None
+    options: Mapping[str, TaskOptions] = {}
+
+
 @configurable(module=_MODULE)
-def mesh_eval_dataset_fn(mixture_or_task_name: str = REQUIRED, num_eval_examples: int = -1) -> Any:
-    """The tasks to evaluate, and at most how many examples of each.
+def mesh_eval_dataset_fn(
+    mixture_or_task_name: str = REQUIRED,
+    num_eval_examples: int = -1,
+    task_options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Evaluated:
+    """The tasks to evaluate.
 
     Args:
         mixture_or_task_name: the task or mixture.
-        num_eval_examples: -1 for all.
+        num_eval_examples: at most so many of each task; -1 for all.
+        task_options: task name to attributes of `TaskOptions`.
+
+    Raises:
+        ConfigError: if there are other attributes.
     """
-    return mixture_or_task_name, None if num_eval_examples < 0 else num_eval_examples
+    return Evaluated(
+        mixture_or_task_name,
+        None if num_eval_examples < 0 else num_eval_examples,
+        {name: _options_of(name, given) for name, given in (task_options or {}).items()},
+    )
+
+
+def _options_of(task: str, given: Mapping[str, Any]) -> TaskOptions:
+    known = [one.name for one in fields(TaskOptions)]
+    faults = [f"{name}{did_you_mean(name, known)}" for name in given if name not in known]
+    faults += [
+        f"{n}, which is no mapping" for n in known if not isinstance(given.get(n, {}), Mapping)
+    ]
+    if faults:
+        raise ConfigError(f"mesh_eval_dataset_fn.task_options of {task} has {'; '.join(faults)}")
+    return TaskOptions(**given)
 
 
 @configurable(module=_MODULE)

@@ -15,6 +15,7 @@ from mtf_models.mesh import Mesh, devices
 from mtf_models.runtime import registry
 from mtf_models.runtime.bindings.settings import RunSettings
 from mtf_models.runtime.bindings.task_modules import import_tasks, query_task, task_bindings
+from mtf_models.runtime.bindings.tasks import Evaluated, mesh_eval_dataset_fn
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
 from mtf_models.runtime.folder.run_folder import differences
 from mtf_models.runtime.model.build import padding_binding
@@ -61,7 +62,7 @@ def overrides(options: ConfigOptions) -> dict[str, Any]:
     if isinstance(options, TrainOptions | BenchOptions):
         names.append("seed")
     if isinstance(options, TrainOptions):
-        names += ["steps", "eval_every", "save_every", "keep"]
+        names += ["steps", "eval_every", "save_every", "keep", "keep_best"]
     return {name: getattr(options, name) for name in names}
 
 
@@ -158,10 +159,21 @@ def named_devices(settings: RunSettings) -> list[str] | None:
     return named if any(named) else None
 
 
-def eval_examples(config: Config) -> int | None:
-    """How many examples of a task the config evaluates at the most; None for all."""
-    count = config.query("mesh_transformer.mesh_eval_dataset_fn.num_eval_examples", -1)
-    return None if count < 0 else count
+def evaluated_by(config: Config, task: str | None = None) -> Evaluated:
+    """What the config evaluates, or how it would evaluate another task.
+
+    Args:
+        config: of the model.
+        task: the task or mixture; None for the config's. What the config says of the tasks of its
+            own does not concern another one.
+
+    Raises:
+        ConfigError: if it names no task, or says of tasks what nothing knows.
+    """
+    own = task_name(config) if task is None else query_task(config, "mesh_eval_dataset_fn")
+    with config.active():
+        found = mesh_eval_dataset_fn(mixture_or_task_name=task or own)
+    return found if task in (None, own) else found._replace(options={})
 
 
 def task_name(config: Config) -> str:

@@ -44,6 +44,8 @@ _MAY_CHANGE = (
     "run.save_checkpoints_steps",
     "run.keep_checkpoint_max",
     "run.eval_every_steps",
+    "run.keep_best",
+    "mesh_eval_dataset_fn.task_options",
     "run.mesh_shape",
     "run.mesh_devices",
     "run.layout_rules",

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from mtf_models.errors import DataError
+from mtf_models.runtime.bindings.tasks import TaskOptions
 from mtf_models.runtime.folder.metrics import MetricsWriter
 from mtf_models.runtime.original.used_model import UsedModel, decode, in_a_line, write_lines
-from mtf_models.runtime.using.evaluate import batch_rows, reporting_trimmed
+from mtf_models.runtime.using.evaluation import Evaluation, Plan, evaluate
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def evaluate_tasks(
     count: int | None = None,
     by_score: bool = False,
     lengths: Mapping[str, int] | None = None,
+    options: Mapping[str, TaskOptions] | None = None,
 ) -> Iterator[TaskResult]:
     """Evaluates a task, or each task of a mixture that has the split.
 
@@ -50,13 +52,21 @@ def evaluate_tasks(
         count: at most so many examples of each task.
         by_score: whether predictions are the log-likelihoods of targets, else decoded texts.
         lengths: feature name to length; None for the config's.
+        options: task name to what is different for it.
     """
-    from mtf_models.data.tasks import tasks_with_split
-
-    for task in tasks_with_split(name, split):
-        known = used.lengths if lengths is None else lengths
-        read = {n: known[n] for n in task.output_features if n in known}
-        yield _evaluate_task(used, task, split, count, by_score, read)
+    plan = Plan(
+        name,
+        split,
+        count,
+        used.lengths if lengths is None else lengths,
+        options or {},
+        decodes=not by_score,
+        scores=by_score,
+        as_the_original=True,
+        texts_of=_texts,
+    )
+    for found in evaluate(used.model, plan):
+        yield TaskResult(found.task, found.metrics, _lines(found, used.step, by_score))
 
 
 def longest_examples(name: str, split: str, count: int | None = None) -> dict[str, int]:
@@ -106,62 +116,19 @@ def report(
             writer.write(used.step, rows, "eval")
 
 
-def _evaluate_task(
-    used: UsedModel,
-    task: Any,
-    split: str,
-    count: int | None,
-    by_score: bool,
-    lengths: Mapping[str, int],
-) -> TaskResult:
-    from mtf_models.data.evaluation import evaluation_batches
-    from mtf_models.data.metrics import reference
-
-    examples: list[Mapping[str, Any]] = []
-    found: list[Any] = []
-    rows = batch_rows(used.model, count)
-    batches = evaluation_batches(task.name, lengths, rows, split, count)
-    for batch in reporting_trimmed(batches, lengths):
-        examples += batch.examples
-        predict = _scores if by_score else _texts
-        found += predict(used, task, batch.features)[: batch.rows]
-    lines = {"targets": [in_a_line(reference(task, example)) for example in examples]}
-    if "inputs" in lengths:
-        lines["inputs"] = [in_a_line(_input_text(task, example)) for example in examples]
+def _lines(found: Evaluation, step: int | None, by_score: bool) -> dict[str, list[str]]:
+    samples = found.samples
+    lines = {"targets": [in_a_line(sample.reference) for sample in samples]}
+    if samples[0].input is not None:
+        lines["inputs"] = [in_a_line(sample.input) for sample in samples]
     if by_score:
-        lines[f"{used.step}_predictions"] = [f"{score:g}" for score in found]
+        lines[f"{step}_predictions"] = [f"{sample.log_probability:g}" for sample in samples]
     else:
-        pairs = zip(found, examples, strict=True)
-        predicted = [task.postprocess_fn(t, example=e, is_target=False) for t, e in pairs]
-        lines[f"{used.step}_outputs"] = found
-        lines[f"{used.step}_predictions"] = [in_a_line(value) for value in predicted]
-    return TaskResult(task.name, _metrics(task, examples, found, by_score), lines)
+        lines[f"{step}_outputs"] = [str(sample.prediction) for sample in samples]
+        lines[f"{step}_predictions"] = [in_a_line(sample.value) for sample in samples]
+    return lines
 
 
-def _texts(used: UsedModel, task: Any, features: Mapping[str, np.ndarray]) -> list[str]:
+def _texts(task: Any, ids: np.ndarray) -> list[str]:
     vocabulary = task.output_features["targets"].vocabulary
-    return [decode(vocabulary, row) for row in used.model.decode(features).ids.numpy()]
-
-
-def _scores(used: UsedModel, task: Any, features: Mapping[str, np.ndarray]) -> list[float]:
-    del task
-    return [float(score) for score in used.model.score(features).numpy()]
-
-
-def _metrics(
-    task: Any, examples: Sequence[Mapping[str, Any]], found: Sequence[Any], by_score: bool
-) -> dict[str, float]:
-    from mtf_models.data.metrics import compute_metrics, compute_score_metrics
-
-    if not examples:
-        raise DataError(f"{task.name} has no example to evaluate.")
-    if by_score:
-        return compute_score_metrics(task, examples, found)
-    return compute_metrics(task, examples, found)
-
-
-def _input_text(task: Any, example: Mapping[str, Any]) -> Any:
-    text = example.get("inputs_pretokenized")
-    if text is not None:
-        return text
-    return decode(task.output_features["inputs"].vocabulary, example["inputs"])
+    return [decode(vocabulary, row) for row in ids]

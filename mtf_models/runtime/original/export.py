@@ -10,7 +10,7 @@ from mtf_models.data.encoding import Encoding
 from mtf_models.decode.options import EOS
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
-from mtf_models.runtime.original.checkpoint_steps import CheckpointSteps, steps_of
+from mtf_models.runtime.folder.checkpoint_steps import CheckpointSteps, steps_of
 from mtf_models.runtime.original.used_model import UsedModel
 from mtf_models.runtime.using.saved_model import SCORE, Export, default_of, plans_of, write
 

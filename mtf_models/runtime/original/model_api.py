@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from mtf_models.config import skipping
 from mtf_models.errors import ConfigError
+from mtf_models.runtime.folder.checkpoint_steps import CheckpointSteps
 from mtf_models.runtime.options import RunOptions
-from mtf_models.runtime.original.checkpoint_steps import CheckpointSteps
 from mtf_models.runtime.original.mtf_model import MtfModel
 from mtf_models.runtime.original.recorded_command import recorded_command
 from mtf_models.runtime.original.run import say_without_meaning, use_data_folders

@@ -14,11 +14,11 @@ from mtf_models.config import Config
 from mtf_models.errors import ConfigError
 from mtf_models.runtime.bindings.settings import BatchSize
 from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.folder.checkpoint_steps import CheckpointSteps, steps_of
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
 from mtf_models.runtime.folder.run_folder import RunFolder
 from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.original import evaluate
-from mtf_models.runtime.original.checkpoint_steps import CheckpointSteps, steps_of
 from mtf_models.runtime.original.export import export_model
 from mtf_models.runtime.original.run import as_the_original, at_each, use
 from mtf_models.runtime.original.used_model import UsedModel
@@ -187,7 +187,8 @@ class MtfModel:
             Step to task to metric.
         """
         config = self._config({}, task=mixture_or_task_name)
-        count = prepare.eval_examples(config)
+        asked = prepare.evaluated_by(config, mixture_or_task_name)
+        count = asked.num_examples
         lengths = None
         if compute_sequence_length:
             lengths = evaluate.longest_examples(mixture_or_task_name, split, count)
@@ -196,7 +197,13 @@ class MtfModel:
         def work(used: UsedModel) -> dict[str, dict[str, float]]:
             results = list(
                 evaluate.evaluate_tasks(
-                    used, mixture_or_task_name, split, count, eval_with_score, lengths
+                    used,
+                    mixture_or_task_name,
+                    split,
+                    count,
+                    eval_with_score,
+                    lengths,
+                    asked.options,
                 )
             )
             evaluate.report(used, iter(results), folder, writes_examples=True)

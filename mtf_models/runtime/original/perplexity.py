@@ -16,7 +16,7 @@ from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.runtime.folder.metrics import MetricsWriter
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.original.used_model import UsedModel
-from mtf_models.runtime.using.evaluate import batch_rows, reporting_trimmed
+from mtf_models.runtime.using.batches import batch_rows, reporting_trimmed
 
 
 def evaluate_perplexity(

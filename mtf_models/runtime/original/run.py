@@ -12,10 +12,11 @@ from mtf_models.config import Config, skipping
 from mtf_models.errors import ConfigError, did_you_mean, failing_run
 from mtf_models.runtime.bindings.settings import RunSettings
 from mtf_models.runtime.bindings.task_modules import query_task
-from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.bindings.tasks import Evaluated
+from mtf_models.runtime.folder import checkpoint_steps, prepare
 from mtf_models.runtime.folder.recorded_mesh import mesh_for
 from mtf_models.runtime.options import RunOptions, TrainOptions
-from mtf_models.runtime.original import checkpoint_steps, evaluate, export, infer, perplexity, score
+from mtf_models.runtime.original import evaluate, export, infer, perplexity, score
 from mtf_models.runtime.original.recorded_command import recorded_command
 from mtf_models.runtime.original.used_model import UsedModel
 from mtf_models.runtime.training import train
@@ -224,7 +225,7 @@ def _work(
         return score.score_from_strings
     if mode == "score_from_dataset":
         return lambda used: score.score_from_dataset(used, settings.dataset_split)
-    name, count = _evaluated(config, settings)
+    name, count, options = _evaluated(config, settings)
     split = settings.dataset_split
     if mode == "perplexity_eval":
         steps = settings.perplexity_eval_steps
@@ -234,25 +235,29 @@ def _work(
         target = target.with_name(f"{target.name}_{settings.eval_dir_suffix}")
 
     def evaluated(used: UsedModel) -> None:
-        results = evaluate.evaluate_tasks(used, name, split, count, by_score=mode == "score_eval")
+        by_score = mode == "score_eval"
+        results = evaluate.evaluate_tasks(
+            used, name, split, count, by_score=by_score, options=options
+        )
         evaluate.report(used, results, target, settings.output_eval_examples)
 
     return evaluated
 
 
-def _evaluated(config: Config, settings: RunSettings) -> tuple[str, int | None]:
-    """The task to evaluate and at most how many examples of it; it has the split."""
+def _evaluated(config: Config, settings: RunSettings) -> Evaluated:
+    """What is evaluated; it has the split."""
     from mtf_models.data.tasks import tasks_with_split
 
     if settings.eval_dataset_fn is not None:
         with config.active():
-            name, count = settings.eval_dataset_fn()
+            found = settings.eval_dataset_fn()
     else:
-        name, count = query_task(config, "mesh_train_dataset_fn"), None
+        name = query_task(config, "mesh_train_dataset_fn")
         if settings.mode != "perplexity_eval" or name is None:
             raise ConfigError(
                 f"Mode {settings.mode} needs a task: bind run.eval_dataset_fn = "
                 "@mesh_eval_dataset_fn and mesh_eval_dataset_fn.mixture_or_task_name."
             )
-    tasks_with_split(name, settings.dataset_split)
-    return name, count
+        found = Evaluated(name)
+    tasks_with_split(found.name, settings.dataset_split)
+    return found

@@ -11,6 +11,7 @@ import numpy as np
 
 from mtf_models.configurable import REQUIRED, configurable
 from mtf_models.errors import ConfigError, DataError
+from mtf_models.runtime.bindings.tasks import Evaluated
 from mtf_models.runtime.original.infer import read_lines
 from mtf_models.runtime.original.used_model import (
     UsedModel,
@@ -171,7 +172,7 @@ def score_from_strings(
 def score_from_dataset(
     used: UsedModel,
     dataset_split: str,
-    score_dataset_fn: Callable[[], tuple[str, int | None]] | None = None,
+    score_dataset_fn: Callable[[], Evaluated] | None = None,
     score_postprocess_fn: PostprocessFn = REQUIRED,
 ) -> Any:
     """Scores the targets of a split of a task, or of the tasks of a mixture one after another.
@@ -187,11 +188,11 @@ def score_from_dataset(
     """
     from mtf_models.data.evaluation import evaluation_batches
     from mtf_models.data.tasks import tasks_with_split
-    from mtf_models.runtime.using.evaluate import batch_rows, reporting_trimmed
+    from mtf_models.runtime.using.batches import batch_rows, reporting_trimmed
 
     if score_dataset_fn is None:
         raise ConfigError("Bind score_from_dataset.score_dataset_fn = @mesh_eval_dataset_fn.")
-    name, count = score_dataset_fn()
+    name, count, _ = score_dataset_fn()
     results: list[Scored] = []
     for task in tasks_with_split(name, dataset_split):
         lengths = {n: used.lengths[n] for n in task.output_features}

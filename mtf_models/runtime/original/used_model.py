@@ -16,7 +16,7 @@ from mtf_models.runtime.bindings.task_modules import query_task
 from mtf_models.runtime.model.build import model_from_config
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.model.vocabulary import VOCAB_DIVISOR
-from mtf_models.runtime.using.evaluate import batch_rows, reporting_trimmed
+from mtf_models.runtime.using.batches import batch_rows, reporting_trimmed
 from mtf_models.runtime.whole_file import write_text, writing
 
 if TYPE_CHECKING:

@@ -42,6 +42,35 @@ def headline(trainer: Trainer, stream: Any, batch_size: int, steps: int) -> str:
     return "\n".join(lines)
 
 
+def read(stream: Any) -> str:
+    """What was read of the data in this process, how full the rows were, and what was cut."""
+    counts, lengths = stream.counts, stream.lengths
+    if not counts.rows:
+        return "data       nothing was read"
+    full = ", ".join(f"{part:.1%} of {name}" for name, part in counts.fill(lengths).items())
+    lines = [
+        f"data       {counts.examples:,} examples in {counts.rows:,} rows, filled to {full}",
+        *(
+            f"           {count:,} {name} were cut to {lengths[name]} tokens"
+            for name, count in counts.trimmed.items()
+            if count
+        ),
+        *(
+            f"           {count:,} examples of {task} were longer than a row and left out"
+            for task, count in counts.skipped.items()
+            if count
+        ),
+    ]
+    if len(stream.shares) > 1:
+        for task, share in stream.shares.items():
+            drawn = counts.drawn.get(task, 0)
+            lines.append(
+                f"           {drawn:,} of {task}, {drawn / counts.examples:.1%}; its rate is "
+                f"{share:.1%}"
+            )
+    return "\n".join(lines)
+
+
 def finished(folder: Path, step: int, steps: int) -> str:
     """That there is nothing left to do."""
     return (

@@ -23,12 +23,13 @@ from mtf_models.runtime.folder.run_folder import RunFolder
 from mtf_models.runtime.model.build import model_from_config
 from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.training import announce, fine_tune, initial_checkpoint
+from mtf_models.runtime.training.best import Best, check_task
 from mtf_models.runtime.training.initial_checkpoint import InitialCheckpoint
 from mtf_models.runtime.training.own_rows import OwnRows
 from mtf_models.runtime.training.progress import Progress
 from mtf_models.runtime.training.stop import Stopped, StopSignals, stop_signals
 from mtf_models.runtime.training.trainer import Trainer
-from mtf_models.runtime.using.evaluate import SPLIT, evaluate
+from mtf_models.runtime.using.evaluation import SPLIT, Plan, evaluate
 
 _log = logging.getLogger("mtf_models")
 
@@ -38,7 +39,8 @@ class _Run:
     """One training run.
 
     Attributes:
-        evaluated: the task to evaluate and at most how many examples of it; None for no task.
+        evaluated: what is evaluated; None for nothing.
+        best: keeps the best checkpoint that was evaluated, if that is asked for.
         allow_partial: of the options.
         source: what the run begins with, if not with random values.
         before: the config of the run that `source` is of, if it is known.
@@ -53,13 +55,14 @@ class _Run:
     settings: RunSettings
     steps: int
     batch_size: int
-    evaluated: tuple[str, int | None] | None
+    evaluated: Plan | None
     source: InitialCheckpoint | None
     before: Config | None
     allow_partial: bool = False
     text: str = ""
     saved: int = 0
     position: dict[str, Any] | None = None
+    best: Best | None = None
 
     @functools.cached_property
     def rows(self) -> OwnRows:
@@ -131,6 +134,7 @@ def run(options: TrainOptions, refuses_other_config: bool = True) -> None:
             with failing_run():
                 folder.describe(config, ready.trainer.model, options.module_import)
                 _train(ready, stream)
+                print(announce.read(stream))
     print(announce.farewell(folder.path, ready.steps))
 
 
@@ -219,19 +223,21 @@ def _mesh(folder: RunFolder, config: Config, options: TrainOptions) -> Mesh:
     return mesh_for(config, recorded, options.mesh is not None, options.strict_mesh)
 
 
-def _evaluated(config: Config, settings: RunSettings) -> tuple[str, int | None] | None:
+def _evaluated(config: Config, settings: RunSettings) -> Plan | None:
     """What is evaluated in training: nothing where there is no held-out split."""
-    from mtf_models.data.tasks import get_task_or_mixture, tasks_with_split
+    from mtf_models.data.tasks import get_task_or_mixture
 
-    if settings.eval_dataset_fn is None:
-        return None
-    with config.active():
-        name, count = settings.eval_dataset_fn()
-    if SPLIT in get_task_or_mixture(name).splits:
-        return name, count
-    if settings.eval_every_steps:
-        tasks_with_split(name, SPLIT)
-    return None
+    tasks = []
+    if settings.eval_dataset_fn is not None:
+        with config.active():
+            name, count, options = settings.eval_dataset_fn()
+        plan = Plan(name, SPLIT, count, options=options)
+        needed = settings.eval_every_steps or settings.keep_best
+        if needed or SPLIT in get_task_or_mixture(name).splits:
+            tasks = [task.name for task in plan.tasks()]
+    if settings.keep_best:
+        check_task(settings.keep_best, tasks)
+    return plan if tasks else None
 
 
 def _open_stream(ready: _Run) -> Any:
@@ -263,11 +269,14 @@ def _train(ready: _Run, stream: Any) -> None:
         contextlib.closing(Progress(first, ready.steps)) as progress,
         stop_signals() as signals,
     ):
+        if ready.settings.keep_best:
+            ready.best = Best(folder, ready.settings.keep_best, first)
         try:
             _loop(ready, stream, writer, progress, signals)
         except Stopped as stopped:
             ready.save(stream)
             progress.close()
+            print(f"\n{announce.read(stream)}")
             print(announce.stopped(folder, stopped, ready.saved), flush=True)
             raise
 
@@ -277,10 +286,12 @@ def _loop(
 ) -> None:
     trainer, settings = ready.trainer, ready.settings
     while trainer.step_number < ready.steps:
+        fill = stream.peek().fill(stream.lengths)
         features = ready.rows.in_whole(next(stream))
         metrics = {n: x for n, x in trainer.step(features).items() if n != "step"}
         step = trainer.step_number
         tokens = sum(int((features[n] != 0).sum()) for n in trainer.model.network.feature_names)
+        metrics |= {f"fill/{name}": share for name, share in fill.items()}
         rate = progress.update(step, metrics, tokens * ready.rows.process[1])
         writer.write(
             step, metrics if rate is None else {**metrics, "tokens_per_second": rate}, "train"
@@ -299,7 +310,10 @@ def _evaluate(ready: _Run, writer: MetricsWriter) -> None:
     """Evaluates the held-out split of the config's task and shows some examples."""
     if ready.evaluated is None:
         return
-    name, count = ready.evaluated
-    for found in evaluate(ready.trainer.model, name, SPLIT, count):
+    step, values = ready.trainer.step_number, {}
+    for found in evaluate(ready.trainer.model, ready.evaluated):
         print(f"\n{found.text()}\n", flush=True)
-        writer.write(ready.trainer.step_number, found.rows(), "eval")
+        writer.write(step, found.rows(), "eval")
+        values |= found.rows()
+    if ready.best and (kept := ready.best.offer(step, values, ready.trainer.variables)):
+        print(kept, flush=True)

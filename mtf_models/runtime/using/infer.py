@@ -17,7 +17,7 @@ from mtf_models.errors import failing_run
 from mtf_models.runtime.model.decode_request import DecodeRequest, length_of, settings_of
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import InferOptions
-from mtf_models.runtime.using.evaluate import batch_rows, report_trimmed
+from mtf_models.runtime.using.batches import batch_rows, report_trimmed
 from mtf_models.runtime.using.partial_output import PartialOutput
 from mtf_models.runtime.using.records import check_source, read_records
 from mtf_models.runtime.using.trained import load_for_use

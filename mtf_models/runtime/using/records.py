@@ -9,7 +9,7 @@ from mtf_models.errors import ConfigError
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import ExampleOptions
-from mtf_models.runtime.using.evaluate import SPLIT
+from mtf_models.runtime.using.evaluation import SPLIT
 
 if TYPE_CHECKING:
     from mtf_models.data.records import Record

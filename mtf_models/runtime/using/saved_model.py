@@ -16,7 +16,7 @@ from mtf_models.mesh.size import UnknownSizeError
 from mtf_models.runtime.model.decode_plan import DecodePlan
 from mtf_models.runtime.model.decode_request import DecodeRequest, plan_of, settings_of
 from mtf_models.runtime.model.model import Model
-from mtf_models.runtime.using.evaluate import batch_rows
+from mtf_models.runtime.using.batches import batch_rows
 from mtf_models.runtime.using.serving_module import ServedText, ServingModule, Signature
 from mtf_models.runtime.using.text_codec import codec_of
 from mtf_models.runtime.whole_file import new_folder

@@ -15,7 +15,7 @@ from mtf_models.decode.options import EOS
 from mtf_models.errors import failing_run
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import ScoreOptions
-from mtf_models.runtime.using.evaluate import batch_rows, report_trimmed
+from mtf_models.runtime.using.batches import batch_rows, report_trimmed
 from mtf_models.runtime.using.records import check_source, read_records
 from mtf_models.runtime.using.trained import load_for_use
 from mtf_models.runtime.whole_file import check_output, write_text

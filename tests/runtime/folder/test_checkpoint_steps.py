@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mtf_models.errors import CheckpointError, ConfigError
-from mtf_models.runtime.original.checkpoint_steps import steps_of
+from mtf_models.runtime.folder.checkpoint_steps import steps_of
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "t5_1_1_tiny"
 
