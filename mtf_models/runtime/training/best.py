@@ -40,12 +40,7 @@ class Best:
     """
 
     def __init__(self, folder: Path, asked: str, begun: int) -> None:
-        way, colon, name = asked.rpartition(":")
-        if (colon and way not in ("min", "max")) or not all(name.partition("/")):
-            raise ConfigError(
-                f"--keep_best={asked} is no task and metric: write TASK/METRIC, such as "
-                "kjv_web/bleu, or min:TASK/METRIC where less is better."
-            )
+        way, name = _read(asked)
         less = any(word in name.rpartition("/")[2] for word in _LESS_IS_BETTER)
         self.name, self.sign = name, -1.0 if way == "min" or (not way and less) else 1.0
         self._run, self._folder = folder, folder / FOLDER
@@ -108,14 +103,25 @@ def check_task(asked: str, tasks: Iterable[str]) -> None:
         tasks: what is evaluated.
 
     Raises:
-        ConfigError: if the task is none of them.
+        ConfigError: if the task is none of them, or that is no task and metric.
     """
-    task, names = asked.rpartition(":")[2].partition("/")[0], list(tasks)
+    task, names = _read(asked)[1].partition("/")[0], list(tasks)
     if task not in names:
         raise ConfigError(
             f"--keep_best={asked} names the task {task!r}, which is not evaluated in training"
             f"{did_you_mean(task, names)}"
         )
+
+
+def _read(asked: str) -> tuple[str, str]:
+    """What is best, "min", "max" or "" where it is not said, and the task and metric."""
+    way, colon, name = asked.rpartition(":")
+    if (colon and way not in ("min", "max")) or not all(name.partition("/")):
+        raise ConfigError(
+            f"--keep_best={asked} is no task and metric: write TASK/METRIC, such as "
+            "kjv_web/bleu, or min:TASK/METRIC where less is better."
+        )
+    return way, name
 
 
 def _rows(file: Path) -> list[dict]:
