@@ -51,6 +51,13 @@ def test_checkpoints_that_are_not_there(folder, words, message):
     assert message in outcome.err
 
 
+def test_an_empty_split(folder):
+    words = ("--task=numbered_empty", "--split=empty")
+    outcome = mtf("eval", f"--model_dir={folder}", *words)
+    assert outcome.status == 1
+    assert "The split 'empty' of numbered_empty has no example to evaluate" in outcome.err
+
+
 def test_a_run_is_followed_until_its_end(trained, tmp_path):
     """Two checkpoints are there when it begins, the others come while it evaluates."""
     folder = tmp_path / "run"

@@ -6,7 +6,7 @@ Imported by `--module_import=numbered_task`, in the process of the tests and in 
 import seqio
 import tensorflow as tf
 
-SPLITS = {"train": 37, "validation": 7}
+SPLITS = {"train": 37, "validation": 7, "empty": 0}
 
 
 def read(split, shuffle_files=False, seed=None):
@@ -43,4 +43,5 @@ def add(name, splits, features, **options):
 
 add("numbered", ["train", "validation"], ["inputs", "targets"], metric_fns=[exactly])
 add("numbered_train_only", ["train"], ["inputs", "targets"], metric_fns=[exactly])
+add("numbered_empty", ["train", "empty"], ["inputs", "targets"], metric_fns=[exactly])
 add("numbered_lm", ["train", "validation"], ["targets"])
