@@ -15,13 +15,12 @@ DEFAULT_VOCAB_SIZE = 32100
 """T5's 32,000 pieces and 100 sentinels."""
 
 
-@configurable(module=_MODULE, denylist=["process"])
+@configurable(module=_MODULE)
 def mesh_train_dataset_fn(
     sequence_length: dict[str, int],
     batch_size: int,
     seed: int,
     position: dict[str, Any] | None,
-    process: tuple[int, int] = (0, 1),
     mixture_or_task_name: str = REQUIRED,
     dataset_split: str = "train",
     pack: bool = True,
@@ -35,7 +34,6 @@ def mesh_train_dataset_fn(
         batch_size: rows in a batch.
         seed: of the order of the examples.
         position: where to begin.
-        process: index of this process, and over how many the rows are split.
         mixture_or_task_name: the task or mixture.
         dataset_split: the split to read.
         pack: whether several examples may share a row.
