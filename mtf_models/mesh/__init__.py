@@ -65,6 +65,7 @@ from mtf_models.mesh.elementwise import (
     zeros,
     zeros_like,
 )
+from mtf_models.mesh.fused import fused
 from mtf_models.mesh.gradient import custom_gradient, gradients, recompute_grad
 from mtf_models.mesh.indexing import gather, mtf_range, one_hot, scatter
 from mtf_models.mesh.indexing import mtf_range as range
@@ -154,6 +155,7 @@ __all__ = [
     "equal",
     "exp",
     "floordiv",
+    "fused",
     "gather",
     "gelu",
     "gelu_exact",

@@ -65,7 +65,8 @@ def custom_gradient(
     @tf.custom_gradient
     def run(*values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
         named = _named(inputs, values)
-        output = fn(*named)
+        # The tape around it would otherwise keep what `fn` computes, for a derivative of its own.
+        output = fn(*map(stop_gradient, named))
         shapes.append(output.shape)
 
         def backward(dy: tf.Tensor) -> list[tf.Tensor]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import tensorflow as tf
 
 from mtf_models.errors import ShapeError
+from mtf_models.mesh import kernel_reductions, scopes
 from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
 from mtf_models.mesh.elementwise import exp, log, maximum, stop_gradient
 from mtf_models.mesh.reshape import transpose
@@ -15,7 +16,12 @@ from mtf_models.mesh.tensor import Tensor, make, operation
 ReducedDims = Dimension | Iterable[Dimension]
 
 
-def _reduction(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., Tensor]:
+Function = Callable[[tf.Tensor, list[int]], tf.Tensor]
+
+
+def _reduction(
+    name: str, function: Function, in_kernel: Function | None = None
+) -> Callable[..., Tensor]:
     def apply(
         x: Tensor,
         *,
@@ -27,7 +33,8 @@ def _reduction(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., T
         axes = [i for i, d in enumerate(x.shape) if d not in output]
         if not axes:
             return transpose(x, output)
-        return transpose(make(x.mesh, function(x.value, axes), kept), output)
+        reduce = in_kernel if in_kernel is not None and scopes.in_kernel() else function
+        return transpose(make(x.mesh, reduce(x.value, axes), kept), output)
 
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"""Computes `{name}` over dimensions.
@@ -51,9 +58,9 @@ def _mean(value: tf.Tensor, axes: list[int]) -> tf.Tensor:
     return tf.reduce_mean(value, axes)
 
 
-reduce_sum = _reduction("reduce_sum", tf.reduce_sum)
-reduce_mean = _reduction("reduce_mean", _mean)
-reduce_max = _reduction("reduce_max", tf.reduce_max)
+reduce_sum = _reduction("reduce_sum", tf.reduce_sum, kernel_reductions.row_sum)
+reduce_mean = _reduction("reduce_mean", _mean, kernel_reductions.row_mean)
+reduce_max = _reduction("reduce_max", tf.reduce_max, kernel_reductions.row_max)
 reduce_min = _reduction("reduce_min", tf.reduce_min)
 reduce_all = _reduction("reduce_all", tf.reduce_all)
 reduce_any = _reduction("reduce_any", tf.reduce_any)

@@ -14,6 +14,7 @@ class _Stack(threading.local):
         self.scopes: list[str] = []
         self.stacked: list[Dimension] = []
         self.operations: list[str] = []
+        self.in_kernel = False
 
 
 _stack = _Stack()
@@ -85,3 +86,18 @@ def full_name(name: str) -> str:
 def current_place() -> str:
     """What to call the tensor that is made just now: scope and outermost operation."""
     return full_name(_stack.operations[0] if _stack.operations else "tensor")
+
+
+@contextlib.contextmanager
+def tracing_kernel() -> Iterator[None]:
+    """Operations inside become one kernel."""
+    saved, _stack.in_kernel = _stack.in_kernel, True
+    try:
+        yield
+    finally:
+        _stack.in_kernel = saved
+
+
+def in_kernel() -> bool:
+    """Whether operations become one kernel just now."""
+    return _stack.in_kernel

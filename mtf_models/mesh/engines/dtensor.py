@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -43,6 +44,7 @@ class DTensorEngine:
 
     Attributes:
         stand_ins: False; sizes of batches are real.
+        least_fused: none are; DTensor expands single operations.
 
     Args:
         axes: of the mesh, with their sizes.
@@ -50,6 +52,7 @@ class DTensorEngine:
     """
 
     stand_ins = False
+    least_fused = math.inf
 
     def __init__(self, axes: Mapping[str, int], devices: list[str]) -> None:
         self._axes = dict(axes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,12 @@ class RecorderEngine:
 
     Args:
         stand_ins: whether sizes of batches are made up.
+
+    Attributes:
+        least_fused: no chain of operations is; all are recorded.
     """
+
+    least_fused = math.inf
 
     def __init__(self, stand_ins: bool = False) -> None:
         self.stand_ins = stand_ins

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,17 @@ class SingleEngine:
 
     Attributes:
         stand_ins: False; sizes of batches are real.
+        least_fused: how many elements make it worth while to hand a chain of operations over to
+            a kernel of its own.
+        kernels: those that were compiled, see `mesh.fused`.
     """
 
     stand_ins = False
+    least_fused = 2**16
 
     def __init__(self, device: str | None) -> None:
         self._device = device
+        self.kernels: dict[Hashable, Any] = {}
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Where operations run."""

@@ -1,0 +1,65 @@
+"""Chains of operations on elements that an engine may compile into one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from mtf_models.mesh import scopes
+from mtf_models.mesh.dimension import Shape
+from mtf_models.mesh.tensor import Tensor, operation
+
+
+class Kernel(NamedTuple):
+    """A compiled chain, and the shapes of what it returns, known once it has been traced."""
+
+    run: Callable[..., list[tf.Tensor]]
+    shapes: list[Shape]
+
+
+@operation
+def fused(
+    key: Hashable, function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]
+) -> list[Tensor]:
+    """Computes `function(*inputs)`, in one pass over memory where the engine can.
+
+    This is for chains whose values between take more memory than what goes in and comes out, such
+    as float32 ones of bfloat16 tensors. On one device, in a compiled function and for tensors that
+    are large enough, XLA compiles the chain; elsewhere its operations run one by one. Call it in
+    both functions of a `custom_gradient`: XLA's own derivative keeps all the values between.
+
+    Args:
+        key: what the function computes, and every setting that this depends on: it is compiled
+            once for each key and shapes.
+        function: takes the tensors and returns several. It draws no random numbers, reads no
+            variables and uses no other tensors.
+        inputs: what it is given.
+    """
+    inputs = list(inputs)
+    mesh = inputs[0].mesh
+    # A size that is known only when the graph runs counts as small.
+    largest = max(x.value.shape.num_elements() or 0 for x in inputs)
+    if tf.executing_eagerly() or largest < mesh.engine.least_fused:
+        return list(function(*inputs))
+    signature = key, *((x.shape, x.dtype) for x in inputs)
+    kernels = mesh.engine.kernels
+    if signature not in kernels:
+        kernels[signature] = _kernel(function, inputs)
+    kernel = kernels[signature]
+    values = kernel.run(*[x.value for x in inputs])
+    return [Tensor(mesh, s, v) for s, v in zip(kernel.shapes, values, strict=True)]
+
+
+def _kernel(function: Callable[..., Sequence[Tensor]], like: Sequence[Tensor]) -> Kernel:
+    mesh, given = like[0].mesh, [x.shape for x in like]
+    found: list[Shape] = []
+
+    def run(*values: tf.Tensor) -> list[tf.Tensor]:
+        with scopes.tracing_kernel():
+            outputs = function(*[Tensor(mesh, s, v) for s, v in zip(given, values, strict=True)])
+        found[:] = [x.shape for x in outputs]
+        return [x.value for x in outputs]
+
+    return Kernel(tf.function(run, jit_compile=True, autograph=False), found)
