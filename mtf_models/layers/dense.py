@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import mtf_models.mesh as mtf
-from mtf_models.errors import ConfigError, did_you_mean, refuse
+from mtf_models.errors import refuse
+from mtf_models.layers.activation import Activation, activated_product
 from mtf_models.layers.initialization import VarianceScalingInitializer
 from mtf_models.layers.unit_scaling import us_einsum
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import Initializer, zeros
-
-Activation = str | Callable[[Tensor], Tensor]
-
-ACTIVATIONS = (
-    "abs",
-    "cos",
-    "elu",
-    "exp",
-    "gelu",
-    "gelu_exact",
-    "identity",
-    "leaky_relu",
-    "linear",
-    "relu",
-    "selu",
-    "sigmoid",
-    "sin",
-    "softplus",
-    "square",
-    "squared_relu",
-    "swish",
-    "tanh",
-)
-"""The operations that an activation may name."""
 
 
 def dense(
@@ -89,7 +66,7 @@ def dense(
         y = us_einsum([x, kernel_weights], output_shape)
         if use_bias:
             y += mtf.get_variable(x.mesh, "bias", Shape(experts + new), dtype, zeros())
-    return activation_function(activation)(y)
+    return y if activation is None else activated_product([y], [activation])
 
 
 def dense_product(
@@ -120,35 +97,17 @@ def dense_product(
     single = isinstance(activation, str) or callable(activation)
     activations = [activation] if single else list(activation)
     names = [name] if len(activations) == 1 else [f"{name}_{i}" for i in range(len(activations))]
-    product = None
-    for part, activate in zip(names, activations, strict=True):
-        y = dense(
+    maps = [
+        dense(
             x,
             new_dims,
             reduced_dims=reduced_dims,
             expert_dims=expert_dims,
             use_bias=use_bias,
-            activation=activate,
             variable_dtype=variable_dtype,
             kernel_initializer=kernel_initializer,
             name=part,
         )
-        product = y if product is None else product * y
-    return product
-
-
-def activation_function(activation: Activation | None) -> Callable[[Tensor], Tensor]:
-    """The operation that an activation names.
-
-    Raises:
-        ConfigError: if it names none of `ACTIVATIONS`, with the nearest.
-    """
-    if activation is None:
-        return mtf.linear
-    if callable(activation):
-        return activation
-    if activation not in ACTIVATIONS:
-        raise ConfigError(
-            f"No activation is called {activation!r}{did_you_mean(str(activation), ACTIVATIONS)}"
-        )
-    return getattr(mtf, activation)
+        for part in names
+    ]
+    return activated_product(maps, activations)

@@ -31,7 +31,7 @@ def rms_norm(
         ConfigError: if the percentage is not over 0 and at most 100.
     """
     scale = _variable(x, name, "scale", Shape([dim]), variable_dtype, ones())
-    return _over_root_mean_square(x, dim, epsilon, percentage) * scale
+    return _over_root_mean_square(x, scale, dim, epsilon, percentage)
 
 
 def scale_norm(
@@ -51,7 +51,7 @@ def scale_norm(
         name: the variable scope.
     """
     scale = _variable(x, name, "scale", Shape(), variable_dtype, ones())
-    return _over_root_mean_square(x, dim, epsilon) * scale
+    return _over_root_mean_square(x, scale, dim, epsilon)
 
 
 def layer_norm(
@@ -82,18 +82,46 @@ def layer_norm(
 
 
 def _over_root_mean_square(
-    x: Tensor, dim: Dimension, epsilon: float, percentage: float = 100.0
+    x: Tensor, scale: Tensor, dim: Dimension, epsilon: float, percentage: float = 100.0
 ) -> Tensor:
+    """X / sqrt(mean(x²) + epsilon) * scale, in float32 and with the gradient written out."""
     if not 0.0 < percentage <= 100.0:
         raise ConfigError(f"A norm over {percentage} % of {dim}: give over 0, at most 100.")
-    wide = mtf.to_float(x)
-    squares, count = mtf.square(wide), dim.size
-    if percentage < 100.0:
-        count = max(1, int(dim.size * percentage / 100))
+    count = max(1, int(dim.size * percentage / 100))
+    saved: dict[str, Tensor] = {}
+
+    def counted(x: Tensor) -> Tensor:
+        """Zero in the part of `dim` that is not counted."""
+        if count == dim.size:
+            return x
         # By a mask, since a part of a split dimension need not divide.
-        squares *= mtf.to_float(mtf.less(mtf.mtf_range(x.mesh, dim), count))
-    inverse = mtf.rsqrt(mtf.reduce_sum(squares, reduced_dim=dim) / float(count) + epsilon)
-    return mtf.cast(wide * inverse, x.dtype)
+        return x * mtf.to_float(mtf.less(mtf.mtf_range(x.mesh, dim), count))
+
+    def forward(x: Tensor, scale: Tensor) -> list[Tensor]:
+        wide = mtf.to_float(x)
+        mean = mtf.reduce_sum(counted(mtf.square(wide)), reduced_dim=dim) / float(count)
+        inverse = mtf.rsqrt(mean + epsilon)
+        return [mtf.cast(wide * inverse * mtf.to_float(scale), x.dtype), inverse]
+
+    def backward(x: Tensor, scale: Tensor, inverse: Tensor, dy: Tensor) -> list[Tensor]:
+        normed = mtf.to_float(x) * inverse
+        slope = mtf.to_float(dy)
+        d_scale = mtf.reduce_sum(slope * normed, output_shape=scale.shape)
+        slope *= mtf.to_float(scale)
+        along = mtf.reduce_sum(slope * normed, reduced_dim=dim) / float(count)
+        d_x = mtf.reduce_sum((slope - counted(normed) * along) * inverse, output_shape=x.shape)
+        return [mtf.cast(d_x, x.dtype), mtf.cast(d_scale, scale.dtype)]
+
+    key = "over root mean square", dim, epsilon, count
+
+    def norm(x: Tensor, scale: Tensor) -> Tensor:
+        y, saved["inverse"] = mtf.fused(key, forward, [x, scale])
+        return y
+
+    def gradient(x: Tensor, scale: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
+        return mtf.fused((*key, "gradient"), backward, [x, scale, saved["inverse"], dy])
+
+    return mtf.custom_gradient(norm, gradient, [x, scale])
 
 
 def _variable(

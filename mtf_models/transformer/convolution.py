@@ -8,8 +8,8 @@ from typing import Any
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError, require_positive
+from mtf_models.layers.activation import Activation, activation_function
 from mtf_models.layers.convolution import conv1d, separable_conv1d
-from mtf_models.layers.dense import Activation, activation_function
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.layer import TransformerLayer

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.errors import require_positive
-from mtf_models.layers.dense import Activation, dense, dense_product
+from mtf_models.layers.activation import Activation
+from mtf_models.layers.dense import dense, dense_product
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.layer import TransformerLayer

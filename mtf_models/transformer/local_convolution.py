@@ -8,8 +8,9 @@ from typing import Any
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError, require_positive
+from mtf_models.layers.activation import Activation
 from mtf_models.layers.convolution import separable_conv1d
-from mtf_models.layers.dense import Activation, dense, dense_product
+from mtf_models.layers.dense import dense, dense_product
 from mtf_models.layers.initialization import VarianceScalingInitializer
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.mesh.initializers import random_normal

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
-from mtf_models.layers.dense import Activation, dense
+from mtf_models.layers.activation import Activation
+from mtf_models.layers.dense import dense
 from mtf_models.layers.normalization import layer_norm
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType, scopes
 from mtf_models.mesh.initializers import zeros

@@ -7,7 +7,8 @@ import pytest
 
 import mtf_models.mesh as mtf
 from mtf_models.errors import ConfigError
-from mtf_models.layers.dense import ACTIVATIONS, activation_function, dense, dense_product
+from mtf_models.layers.activation import ACTIVATIONS, activation_function
+from mtf_models.layers.dense import dense, dense_product
 
 X = mtf.Dimension("d_model", 3)
 Y = mtf.Dimension("d_ff", 4)

@@ -10,7 +10,7 @@ from typing import Any
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError, require_positive
-from mtf_models.layers.dense import Activation
+from mtf_models.layers.activation import Activation
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.attention import (
     EncDecAttention,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import mtf_models.mesh as mtf
-from mtf_models.layers.dense import Activation, dense, dense_product
+from mtf_models.layers.activation import Activation
+from mtf_models.layers.dense import dense, dense_product
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
 

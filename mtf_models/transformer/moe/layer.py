@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError, require_positive
-from mtf_models.layers.dense import Activation
+from mtf_models.layers.activation import Activation
 from mtf_models.mesh import Dimension, Tensor
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.layer import TransformerLayer

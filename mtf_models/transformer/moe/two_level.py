@@ -10,7 +10,8 @@ import tensorflow as tf
 import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError, require_positive
-from mtf_models.layers.dense import Activation, dense, dense_product
+from mtf_models.layers.activation import Activation
+from mtf_models.layers.dense import dense, dense_product
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.layer import TransformerLayer
