@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
@@ -34,31 +36,16 @@ def softmax_cross_entropy(
         float32, the dimensions of `targets`.
     """
     classes = classes or vocab_dim.size
-    position = mtf.mtf_range(logits.mesh, vocab_dim, targets.dtype)
-    hit = mtf.equal(position, targets, output_shape=logits.shape)
-    spread = label_smoothing / classes
-    real = mtf.less(position, classes) if spread and classes < vocab_dim.size else None
-
+    terms = _Terms(vocab_dim, z_loss, label_smoothing, classes)
     saved: dict[str, Tensor] = {}
 
     def cross_entropy(logits: Tensor) -> Tensor:
-        wide = mtf.to_float(logits)
-        log_z = saved["log_z"] = mtf.reduce_logsumexp(wide, vocab_dim)
-        target_logit = mtf.reduce_sum(mtf.where(hit, wide, 0.0), reduced_dim=vocab_dim)
-        expected = target_logit * (1.0 - label_smoothing)
-        if spread:
-            kept = wide if real is None else mtf.where(real, wide, 0.0)
-            expected += mtf.reduce_sum(kept, reduced_dim=vocab_dim) * spread
-        return log_z - expected + mtf.square(log_z) * z_loss
+        loss, saved["log_z"] = mtf.fused(("loss", terms), terms.loss, [logits, targets])
+        return loss
 
     def gradient(logits: Tensor, _: Tensor, dy: Tensor) -> list[Tensor]:
-        log_z = saved["log_z"]
-        softmax = mtf.exp(mtf.to_float(logits) - log_z)
-        share = softmax * (dy * (log_z * (2.0 * z_loss) + 1.0))
-        share -= mtf.where(hit, dy * (1.0 - label_smoothing), 0.0, output_shape=logits.shape)
-        if spread:
-            share -= dy * spread if real is None else mtf.where(real, dy * spread, 0.0)
-        return [mtf.cast(share, logits.dtype)]
+        inputs = [logits, targets, saved["log_z"], dy]
+        return mtf.fused(("gradient", terms), terms.gradient, inputs)
 
     return mtf.custom_gradient(cross_entropy, gradient, [logits])
 
@@ -161,3 +148,61 @@ def weights_nonzero(targets: Tensor, dtype: tf.DType = tf.float32) -> Tensor:
         dtype: of the result.
     """
     return mtf.cast(mtf.not_equal(targets, 0), dtype)
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """The parts of a cross entropy, written for one pass over the logits each.
+
+    Attributes:
+        vocab: the classes.
+        z_loss: see `softmax_cross_entropy`.
+        label_smoothing: see `softmax_cross_entropy`.
+        classes: see `softmax_cross_entropy`.
+    """
+
+    vocab: Dimension
+    z_loss: float
+    label_smoothing: float
+    classes: int
+
+    def loss(self, logits: Tensor, targets: Tensor) -> list[Tensor]:
+        """The loss and log Z, both without the vocabulary."""
+        wide = mtf.to_float(logits)
+        peak = mtf.reduce_max(wide, reduced_dim=self.vocab)
+        log_z = mtf.log(mtf.reduce_sum(mtf.exp(wide - peak), reduced_dim=self.vocab)) + peak
+        target_logit = mtf.to_float(self._at(targets, logits))
+        expected = target_logit * (1.0 - self.label_smoothing)
+        if self.label_smoothing:
+            kept = mtf.where(self._real(logits), wide, 0.0, output_shape=wide.shape)
+            spread = self.label_smoothing / self.classes
+            expected += mtf.reduce_sum(kept, reduced_dim=self.vocab) * spread
+        return [log_z - expected + mtf.square(log_z) * self.z_loss, log_z]
+
+    def gradient(self, logits: Tensor, targets: Tensor, log_z: Tensor, dy: Tensor) -> list[Tensor]:
+        """The derivative by the logits."""
+        share = mtf.exp(mtf.to_float(logits) - log_z) * (dy * (log_z * (2.0 * self.z_loss) + 1.0))
+        hit = self._hit(targets, logits)
+        share -= mtf.where(hit, dy * (1.0 - self.label_smoothing), 0.0, output_shape=logits.shape)
+        if self.label_smoothing:
+            spread = dy * (self.label_smoothing / self.classes)
+            share -= mtf.where(self._real(logits), spread, 0.0, output_shape=logits.shape)
+        return [mtf.cast(share, logits.dtype)]
+
+    def _at(self, targets: Tensor, logits: Tensor) -> Tensor:
+        """The logits of the targets; 0 for a target that is none of the entries."""
+        rest = logits.shape - self.vocab
+        if logits.mesh.splits(self.vocab) == 1:
+            return mtf.gather(logits, targets, self.vocab, rest)
+        # A gather would bring the parts together.
+        kept = mtf.where(self._hit(targets, logits), logits, 0.0, output_shape=logits.shape)
+        return mtf.reduce_sum(kept, output_shape=rest)
+
+    def _hit(self, targets: Tensor, logits: Tensor) -> Tensor:
+        """Of the shape of the logits, whether an entry is the target."""
+        position = mtf.mtf_range(logits.mesh, self.vocab, targets.dtype)
+        return mtf.equal(position, targets, output_shape=logits.shape)
+
+    def _real(self, logits: Tensor) -> Tensor:
+        """[vocab], whether an entry is a class."""
+        return mtf.less(mtf.mtf_range(logits.mesh, self.vocab), self.classes)
