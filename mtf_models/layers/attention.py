@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import tensorflow as tf
+
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Shape, Tensor
 
@@ -52,7 +54,7 @@ def attention(
     logits = attention_logits(q, k, key_dim, bias, float32_logits)
     if observe is not None:
         observe(logits)
-    weights = mtf.cast(mtf.softmax(logits, memory_length_dim, extra_logit), v.dtype)
+    weights = _weights(logits, memory_length_dim, extra_logit, v.dtype)
     weights = dropped(weights, is_training, dropout_rate, dropout_broadcast_dims)
     if noise is not None:
         weights = mtf.multiply(weights, mtf.cast(noise, weights.dtype), output_shape=weights.shape)
@@ -132,9 +134,20 @@ def attention_logits(
     q: Tensor, k: Tensor, key_dim: Dimension, bias: Tensor | None, float32_logits: bool = True
 ) -> Tensor:
     """Q k + bias: the dimensions of q and k without `key_dim`."""
+    shape = _logits_shape(q.shape, k.shape, key_dim)
+
+    def in_float32(q: Tensor, k: Tensor) -> Tensor:
+        return mtf.einsum([mtf.to_float(q), mtf.to_float(k)], shape)
+
+    def slopes(q: Tensor, k: Tensor, _: Tensor, dy: Tensor) -> list[Tensor]:
+        # As narrow as what they become: such products are several times faster.
+        dy = mtf.cast(dy, q.dtype)
+        return [mtf.einsum([dy, k], q.shape), mtf.einsum([dy, q], k.shape)]
+
     if float32_logits:
-        q, k = mtf.to_float(q), mtf.to_float(k)
-    logits = mtf.einsum([q, k], _logits_shape(q.shape, k.shape, key_dim))
+        logits = mtf.custom_gradient(in_float32, slopes, [q, k])
+    else:
+        logits = mtf.einsum([q, k], shape)
     return logits if bias is None else logits + mtf.cast(bias, logits.dtype)
 
 
@@ -144,6 +157,21 @@ def dropped(
     """Attention weights with dropout, the same along `broadcast_dims`."""
     noise_shape = _without(weights.shape, broadcast_dims)
     return mtf.dropout(weights, is_training, rate=rate, noise_shape=noise_shape)
+
+
+def _weights(logits: Tensor, dim: Dimension, extra_logit: float | None, dtype: tf.DType) -> Tensor:
+    """Softmax in another dtype; nothing but the result is kept for the gradient."""
+
+    def slope(weights: Tensor, dy: Tensor) -> list[Tensor]:
+        wide, dy = mtf.to_float(weights), mtf.to_float(dy)
+        along = mtf.reduce_sum(wide * dy, reduced_dim=dim)
+        return [mtf.cast(wide * (dy - along), logits.dtype)]
+
+    return mtf.custom_gradient(
+        lambda x: mtf.cast(mtf.softmax(x, dim, extra_logit), dtype),
+        lambda x, y, dy: mtf.fused(("softmax gradient", dim, logits.dtype), slope, [y, dy]),
+        [logits],
+    )
 
 
 def _without(shape: Shape, dims: Sequence[Dimension | str]) -> Shape:
