@@ -148,10 +148,14 @@ class AdafactorOptimizer(Optimizer):
         return gradient * row_factor * rsqrt(vc), moments
 
     def _scale(self, name: str, value: Tensor, learning_rate: Tensor) -> Tensor:
-        excluded = any(text in name for text in self._exclude_from_parameter_scale)
-        if excluded or not self._multiply_by_parameter_scale:
+        if not self._kind(name):
             return learning_rate
         return maximum(self._rms(value), self._epsilon2) * learning_rate
+
+    def _kind(self, name: str) -> bool:
+        """Whether steps of the variable are relative to its size."""
+        excluded = any(text in name for text in self._exclude_from_parameter_scale)
+        return self._multiply_by_parameter_scale and not excluded
 
     def _rms(self, x: Tensor) -> Tensor:
         """The root mean square over all dimensions that are not stacked."""

@@ -50,9 +50,13 @@ class _Adam(Optimizer):
         m = moving_average(slots[slot_m], gradient, self._beta_1)
         v = moving_average(slots[slot_v], square(gradient), self._beta_2)
         change = self._direction(m, v, step)
-        if self._weight_decay_rate and not any(p.search(name) for p in self._excluded):
+        if self._kind(name):
             change = change + value * self._weight_decay_rate
         return change * learning_rate, {slot_m: m, slot_v: v}
+
+    def _kind(self, name: str) -> bool:
+        """Whether the variable decays."""
+        return bool(self._weight_decay_rate) and not any(p.search(name) for p in self._excluded)
 
     @abc.abstractmethod
     def _direction(self, m: Tensor, v: Tensor, step: Tensor) -> Tensor:

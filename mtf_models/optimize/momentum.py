@@ -41,3 +41,6 @@ class MomentumOptimizer(Optimizer):
         (slot,) = self.slot_shapes(name, value.shape)
         velocity = slots[slot] * self._momentum + gradient * learning_rate
         return velocity, {slot: velocity}
+
+    def _kind(self, name: str) -> str:
+        return ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from mtf_models.errors import ConfigError, ShapeError
-from mtf_models.mesh import Shape, Tensor, cast, to_float
+from mtf_models.mesh import Shape, Tensor, cast, fused, to_float
 
 GIN_MODULE = "mesh_tensorflow.optimize"
 """Where gin files look for optimizers."""
@@ -79,9 +79,27 @@ class Optimizer(abc.ABC):
                 f"{name} is {value.shape} and its gradient {gradient.shape}: an update needs equal "
                 "dimensions."
             )
-        start = to_float(value)
-        change, new_slots = self._step(name, start, to_float(gradient), slots, learning_rate, step)
-        return cast(start - change, value.dtype), new_slots
+        names = list(slots)
+
+        def updated(
+            value: Tensor, gradient: Tensor, rate: Tensor, step: Tensor, *states: Tensor
+        ) -> list[Tensor]:
+            start, old = to_float(value), dict(zip(names, states, strict=True))
+            change, new = self._step(name, start, to_float(gradient), old, rate, step)
+            return [cast(start - change, value.dtype), *(new[slot] for slot in names)]
+
+        inputs = [value, gradient, learning_rate, step, *slots.values()]
+        kind = self._kind(name)
+        results = updated(*inputs) if kind is None else fused((self, kind), updated, inputs)
+        return results[0], dict(zip(names, results[1:], strict=True))
+
+    def _kind(self, name: str) -> Hashable:
+        """What of its name the step of a variable depends on, its slots' names aside.
+
+        One kernel updates all variables of a kind that have the same shape. None, as here, says
+        that nothing is known, and each operation of a step runs by itself.
+        """
+        return None
 
     def rate(self, scheduled: float | None, step: int) -> float:
         """The learning rate of a step.

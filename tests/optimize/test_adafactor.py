@@ -105,11 +105,24 @@ def random_variable(shape, seed=0):
         ({"stacked_dim_names": "stack", "factored": False}, {"stacked": 1, "smallest": 1000}),
     ],
 )
-def test_options(train, expected, options, reference):
+@pytest.mark.parametrize("in_kernels", [False, True])
+def test_options(train, expected, options, reference, in_kernels):
     value, gradients = random_variable([3, 8, 16])
     value *= np.array([0.1, 1.0, 3.0], np.float32).reshape([3, 1, 1])
     optimizer = AdafactorOptimizer(min_dim_size_to_factor=8, **options)
-    found, slots = train(optimizer, "kernel", "stack:3 a:8 b:16", value, gradients, 0.02)
+    mesh = mtf.Mesh()
+    mesh.engine.least_fused = 1 if in_kernels else mesh.engine.least_fused
+    found, slots = train(
+        optimizer,
+        "kernel",
+        "stack:3 a:8 b:16",
+        value,
+        gradients,
+        0.02,
+        mesh=mesh,
+        compiled=in_kernels,
+    )
+    assert bool(mesh.engine.kernels) == in_kernels
     wanted, wanted_slots = expected.adafactor(
         value, gradients, 0.02, **{"smallest": 8, **reference}
     )
