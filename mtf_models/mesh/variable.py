@@ -41,6 +41,7 @@ class Variable:
         name: its full scope name, which is its name in checkpoints.
         shape: its named shape.
         trainable: whether optimizers update it.
+        activations: the dtypes that it has been asked for in.
     """
 
     def __init__(self, store: VariableStore, spec: VariableSpec) -> None:
@@ -49,6 +50,7 @@ class Variable:
         self.name = spec.name
         self.shape = spec.shape
         self.trainable = spec.trainable
+        self.activations = {spec.dtype.activation}
         self._held: tf.Variable | None = None
 
     @property
@@ -165,6 +167,7 @@ class VariableStore:
                 f"Variable {spec.name} is {existing.shape} and is asked for as {spec.shape}. Two "
                 "uses of one name share the variable; give one of them another scope."
             )
+        existing.activations.add(spec.dtype.activation)
         return existing
 
     def allocate(self) -> None:
@@ -175,6 +178,22 @@ class VariableStore:
     def read(self) -> dict[str, tf.Tensor]:
         """Every value, read once, for one step."""
         return {name: tf.convert_to_tensor(v.held) for name, v in self.variables.items()}
+
+    def in_activation_dtypes(self, table: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Values as `get_variable` returns them, cast once; gradients by them are as narrow.
+
+        A variable that is asked for in several dtypes stays as it is.
+
+        Args:
+            table: what `read` gave.
+        """
+        found = dict(table)
+        for name, value in table.items():
+            variable = self.variables[name]
+            if len(variable.activations) == 1:
+                (dtype,) = variable.activations
+                found[name] = cast(Tensor(self.mesh, variable.shape, value), dtype).value
+        return found
 
     @contextlib.contextmanager
     def collecting(self) -> Iterator[None]:

@@ -115,7 +115,8 @@ class Model:
 
         def run(tensors: Tensors) -> Tensors:
             stream = RandomStream((self.seed, 0))
-            return self.loss_and_gradients(tensors, mode, stream, self.read())[1]
+            grads = self.loss_and_gradients(tensors, mode, stream, self.read())[1]
+            return {name: mtf.cast(g, self.variables[name].dtype) for name, g in grads.items()}
 
         return self.compiled(("gradients", _checked_mode(mode)), run)(self.tensors(features))
 
@@ -230,6 +231,8 @@ class Model:
     ) -> tuple[ModelOutput, Tensors]:
         """The output of the network and the derivatives of its loss, for a step to use.
 
+        The derivatives are in the activation dtype of each variable.
+
         Args:
             tensors: features on the mesh.
             mode: "train" or "eval".
@@ -241,15 +244,16 @@ class Model:
         """
         if trained is None:
             trained = [v for v in self.variables.values() if v.trainable]
+        values = self._store.in_activation_dtypes(table)
         # Recomputation runs layers again while gradients are taken, hence inside `using` too.
-        with self.using(table, stream), tf.GradientTape() as tape:
-            tape.watch([table[v.name] for v in trained])
+        with self.using(values, stream), tf.GradientTape() as tape:
+            tape.watch([values[v.name] for v in trained])
             read = self._for_members(tensors, mode)
             step = self._first_step(mode) if step is None else step
             output = self.network.call(read, mode, self.variable_dtype, num_microbatches, step)
             with tape.stop_recording():
-                values = [Tensor(self.mesh, v.shape, table[v.name]) for v in trained]
-                grads = mtf.gradients(tape, output.loss, values)
+                watched = [Tensor(self.mesh, v.shape, values[v.name]) for v in trained]
+                grads = mtf.gradients(tape, output.loss, watched)
         return output, {v.name: g for v, g in zip(trained, grads, strict=True)}
 
     def read(self) -> dict[str, tf.Tensor]:
