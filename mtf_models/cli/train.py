@@ -13,6 +13,7 @@ from mtf_models.cli.arguments import (
     positive,
 )
 from mtf_models.cli.start import start_tensorflow
+from mtf_models.cli.text_task import add_text_task_arguments
 from mtf_models.errors import ConfigError
 from mtf_models.runtime.options import TrainOptions
 
@@ -28,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the step at which training ends; with --init_from how many steps to make",
     )
-    training.add_argument("--task", metavar="NAME", help="the task or mixture to train")
     training.add_argument(
         "--seed", type=not_negative, metavar="N", help="of initial values, data order and dropout"
     )
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep the best checkpoint that is evaluated, by this metric, in DIR/best; what is "
         "best, the highest or the lowest, can be said before it: min:TASK/METRIC",
     )
+    add_text_task_arguments(parser)
     folder = training.add_mutually_exclusive_group()
     folder.add_argument(
         "--resume",

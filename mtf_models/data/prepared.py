@@ -28,6 +28,11 @@ def use_data_dir(folder: str | None) -> None:
     seqio.set_tfds_data_dir_override(str(_chosen) if _chosen else None)
 
 
+def chosen_dir() -> Path | None:
+    """The folder chosen with `use_data_dir`, or None."""
+    return _chosen
+
+
 def data_dir() -> Path:
     """Returns where datasets of this package are prepared.
 

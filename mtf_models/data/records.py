@@ -1,7 +1,6 @@
 """Texts to decode or to score, from a file or a split of a task."""
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +10,11 @@ import numpy as np
 import seqio
 
 from mtf_models.data.encoding import encoding_of
+from mtf_models.data.files.content import matching
+from mtf_models.data.files.table import Row, Table
 from mtf_models.data.tasks import tasks_with_split
-from mtf_models.data.text_files import lines
 from mtf_models.errors import DataError
 
-_SHOWN = 5
 _OUTPUTS = (
     "input",
     "target",
@@ -48,13 +47,14 @@ class Record:
 def records_of_file(
     path: str | Path, task: seqio.Task | seqio.Mixture, needed: Sequence[str]
 ) -> list[Record]:
-    """Reads a file with an example a line.
+    """Reads the examples of a file, of several for a glob, one a line.
 
-    `.tsv` has fields in the order of `needed`, and may have `targets` after `inputs`; `.jsonl` has
-    objects with these names; any other file has the one text that is needed.
+    TSV and CSV have fields in the order of `needed`, or a first line with their names, and may
+    have `targets` after `inputs`; JSON lines and TFRecord have objects with these names; a file
+    of any other name has the one text that is needed. A list of numbers is taken as token ids.
 
     Args:
-        path: the file, UTF-8.
+        path: the file, UTF-8; plain, .gz, .bz2 or .xz.
         task: whose vocabularies encode the texts.
         needed: the features that each line must have.
 
@@ -62,26 +62,10 @@ def records_of_file(
         DataError: if the file cannot be read or is empty, or lines of it do not fit: they are
             listed.
     """
-    reader = {".tsv": _of_tsv, ".jsonl": _of_json}.get(Path(path).suffix, _of_text)
-    read, faults = [], []
-    for number, line in enumerate(lines(path), start=1):
-        try:
-            read.append(reader(line, needed))
-        except DataError as error:
-            faults.append(f"{path}:{number}: {error}")
-    if faults:
-        more = f"\n  and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
-        raise DataError("\n  ".join(["Lines that do not fit:", *faults[:_SHOWN]]) + more)
-    if not read:
-        raise DataError(f"{path} is empty: it has no line.")
-    return [
-        Record(
-            {name: fields[name] for name in fields if name in ("inputs", "targets")},
-            {name: _encoded(task, name, fields[name]) for name in needed},
-            {name: value for name, value in fields.items() if name not in ("inputs", "targets")},
-        )
-        for fields in read
-    ]
+    optional = ["targets"] if list(needed) == ["inputs"] else []
+    sizes = {n: encoding_of(task, n).vocabulary.vocab_size for n in [*needed, *optional]}
+    table = Table(matching(path), needed, optional=optional, sizes=sizes, keep_blank=True)
+    return [_of_row(task, table[place], needed, path) for place in range(len(table))]
 
 
 def records_of_split(
@@ -132,43 +116,22 @@ def _of_example(task: seqio.Task, example: Mapping[str, Any], needed: Sequence[s
     return Record(texts, {name: np.asarray(example[name], np.int32) for name in needed})
 
 
-def _encoded(task: seqio.Task | seqio.Mixture, name: str, text: str) -> np.ndarray:
-    vocabulary, end = encoding_of(task, name)
-    return np.array([*vocabulary.encode(text), *end], np.int32)
-
-
-def _of_text(line: str, needed: Sequence[str]) -> dict[str, Any]:
-    if len(needed) > 1:
-        raise DataError(
-            f"a line of text has one field, and {' and '.join(needed)} are needed; give a file "
-            "that ends in .tsv or .jsonl"
-        )
-    return {needed[0]: line}
-
-
-def _of_tsv(line: str, needed: Sequence[str]) -> dict[str, Any]:
-    fields, names = line.split("\t"), list(needed)
-    if len(fields) > len(names) and names == ["inputs"]:
-        names.append("targets")
-    if len(fields) != len(names):
-        raise DataError(f"expected {len(needed)} fields, found {len(fields)}: {line[:60]!r}")
-    return dict(zip(names, fields, strict=True))
-
-
-def _of_json(line: str, needed: Sequence[str]) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError as error:
-        raise DataError(f"not JSON ({error}): {line[:60]!r}") from None
-    if not isinstance(found, dict):
-        raise DataError(f"expected an object, found {line[:60]!r}")
-    for name in needed:
-        if not isinstance(found.get(name), str):
-            raise DataError(f"expected a text under {name!r}, found {found.get(name)!r}")
-    taken = [name for name in _OUTPUTS if name in found]
+def _of_row(task: Any, row: Row, needed: Sequence[str], path: str | Path) -> Record:
+    taken = [name for name in _OUTPUTS if name in row.rest]
     if taken:
-        raise DataError(f"the output has its own {', '.join(taken)}: give another name")
-    return found
+        raise DataError(
+            f"Lines of {path} have a {', '.join(taken)}, as the output has of its own: give "
+            "another name."
+        )
+    texts, ids = {}, {}
+    for name, value in row.values.items():
+        vocabulary, end = encoding_of(task, name)
+        is_text = isinstance(value, str)
+        texts[name] = value if is_text else vocabulary.decode(value.tolist())
+        if name in needed:
+            known = vocabulary.encode(value) if is_text else value
+            ids[name] = np.array([*known, *end], np.int32)
+    return Record(texts, ids, row.rest)
 
 
 def occurrences(records: Sequence[Record], name: str) -> list[int]:

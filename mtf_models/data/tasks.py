@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from t5.evaluation import metrics as t5_metrics
 
 from mtf_models.data import metrics, objectives
 from mtf_models.data.prepared import PreparedSource
+from mtf_models.data.tfds_datasets import require
+from mtf_models.data.unregistered import add_unregistered
 from mtf_models.datasets.cmudict import Cmudict
 from mtf_models.datasets.kjv_web import KjvWeb
 from mtf_models.datasets.vocabs import arpabet_model, t5_model
@@ -71,10 +74,12 @@ def register() -> None:
 
 
 def get_task_or_mixture(name: str) -> seqio.Task | seqio.Mixture:
-    """Finds a task or mixture, of this package or registered by an imported module.
+    """Finds a task or mixture.
 
     Args:
-        name: the name it is registered under.
+        name: what it is registered under: by this package, by an imported module, or by t5, which
+            is imported only if the name is none of theirs. Else the path of a file, or the name of
+            a dataset of TensorFlow Datasets, of which a task with T5's vocabulary is made.
 
     Returns:
         The task or mixture.
@@ -82,20 +87,47 @@ def get_task_or_mixture(name: str) -> seqio.Task | seqio.Mixture:
     Raises:
         DataError: there is none of this name.
     """
-    if not is_known(name):
-        names = sorted(_names())
-        nearest = difflib.get_close_matches(name, names, n=5, cutoff=0.4) or names[:20]
+    if is_known(name):
+        return seqio.get_mixture_or_task(name)
+    made = add_unregistered(name)
+    if made is None:
+        known = sorted(names())
+        nearest = difflib.get_close_matches(name, known, n=5, cutoff=0.4) or known[:20]
         raise DataError(
-            f"There is no task or mixture {name!r}. The nearest of the {len(names)} known are"
-            f" {', '.join(nearest)}. Import the module that registers it with --module_import;"
-            f" T5's own are in {_T5_TASKS}."
+            f"There is no task or mixture {name!r}, and no file or dataset of TensorFlow Datasets."
+            f" The nearest of the {len(known)} known are {', '.join(nearest)}; `mtf tasks` lists"
+            " them. Import the module that registers it with --module_import."
         )
-    return seqio.get_mixture_or_task(name)
+    return seqio.get_mixture_or_task(made)
 
 
 def is_known(name: str) -> bool:
-    """Whether there is a task or mixture of this name."""
-    return name in _names()
+    """Whether there is a task or mixture of this name, those of t5 included."""
+    if name not in names():
+        register_t5()
+    return name in names()
+
+
+def names() -> set[str]:
+    """What is registered: our own, those of imported modules, and t5's once they are."""
+    register()
+    return {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
+
+
+@functools.cache
+def register_t5() -> None:
+    """Registers the tasks and mixtures of t5. Calling it again does nothing.
+
+    Raises:
+        DataError: an imported module has taken one of their names.
+    """
+    try:
+        importlib.import_module(_T5_TASKS)
+    except ValueError as error:
+        raise DataError(
+            f"t5's tasks cannot be registered: {error}. An imported module has a task of this name:"
+            " give it another."
+        ) from error
 
 
 def tasks_with_split(name: str, split: str) -> list[seqio.Task]:
@@ -109,19 +141,15 @@ def tasks_with_split(name: str, split: str) -> list[seqio.Task]:
         The task, or those of the mixture's tasks that have the split.
 
     Raises:
-        DataError: there is no such task, or none of them has the split.
+        DataError: there is no such task, its data are not there, or none of them has the split.
     """
     tasks = seqio.get_subtasks(get_task_or_mixture(name))
+    require(tasks)
     found = [task for task in tasks if split in task.splits]
     if not found:
         splits = "; ".join(f"{task.name}: {', '.join(task.splits)}" for task in tasks)
         raise DataError(f"There is no split {split!r} in {name}. The splits are {splits}.")
     return found
-
-
-def _names() -> set[str]:
-    register()
-    return {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
 
 
 def _add(
@@ -132,6 +160,8 @@ def _add(
     first: Sequence[Any] = (),
     **options: Any,
 ) -> None:
+    if name in seqio.TaskRegistry.names() or name in seqio.MixtureRegistry.names():
+        raise DataError(f"An imported module has a task {name!r}, as this package has: rename it.")
     seqio.TaskRegistry.add(
         name,
         source=PreparedSource(builder),

@@ -49,7 +49,32 @@ class ModelOptions(ConfigOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(ModelOptions):
+class TextTaskOptions:
+    """What is said of a task that is made of files or of a dataset.
+
+    Attributes:
+        task: a task or mixture; or a file, or a dataset of TensorFlow Datasets.
+        train_file: instead, files to train on, or globs.
+        eval_file: files to evaluate on.
+        columns: feature to column, as "inputs=question,targets=2".
+        vocab: the vocabulary, or those of inputs and targets with a comma between.
+        extra_ids: sentinels at the end of each vocabulary.
+        metrics: with commas between.
+        on_bad: "error" or "skip", for lines that do not fit.
+    """
+
+    task: str | None = None
+    train_file: tuple[str, ...] = ()
+    eval_file: tuple[str, ...] = ()
+    columns: str | None = None
+    vocab: str | None = None
+    extra_ids: int | None = None
+    metrics: str | None = None
+    on_bad: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(ModelOptions, TextTaskOptions):
     """What `mtf train` is asked to do.
 
     Attributes:
@@ -57,7 +82,6 @@ class TrainOptions(ModelOptions):
         seed: of initial values, data order and dropout.
         pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
         steps: the step at which training ends; with `init_from` how many steps are made from there.
-        task: the task or mixture to train and evaluate.
         init_from: a run folder or checkpoint whose values the run begins with.
         init_step: which checkpoint of that folder; None for the latest.
         init_steps: "checkpoint" counts steps, the schedule's too, on from there; "zero" from 0.
@@ -75,7 +99,6 @@ class TrainOptions(ModelOptions):
     pad_vocab: bool = False
     seed: int | None = None
     steps: int | None = None
-    task: str | None = None
     init_from: str | None = None
     init_step: int | None = None
     init_steps: str | None = None

@@ -16,6 +16,7 @@ def register() -> None:
     import mtf_models.runtime.bindings.initial_names
     import mtf_models.runtime.bindings.settings
     import mtf_models.runtime.bindings.tasks
+    import mtf_models.runtime.bindings.text_task
     import mtf_models.runtime.bindings.variable_filter  # noqa: F401
 
     for package in (layers, optimize, transformer):

@@ -60,14 +60,19 @@ def test_fields_and_names(read):
                 "in.tsv:3: expected 2 fields, found 3",
             ],
         ),
-        ("in.txt", "a\n", ["inputs", "targets"], ["in.txt:1: a line of text has one field"]),
+        (
+            "in.txt",
+            "a\n",
+            ["inputs", "targets"],
+            ["in.txt is plain text, which has one field a line"],
+        ),
         (
             "in.jsonl",
             "{\n[1]\n",
             ["inputs"],
             ["in.jsonl:1: not JSON", "in.jsonl:2: expected an ob"],
         ),
-        ("in.jsonl", '{"inputs": 3}', ["inputs"], ["expected a text under 'inputs', found 3"]),
+        ("in.jsonl", '{"inputs": 3}', ["inputs"], ["expected a text under 'inputs': found 3"]),
         ("in.txt", "", ["inputs"], ["in.txt is empty: it has no line"]),
     ],
 )

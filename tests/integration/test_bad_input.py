@@ -217,7 +217,7 @@ def test_a_split_to_evaluate_that_is_not_there(folder):
 INPUTS = {
     "missing": (None, "in.txt cannot be read: No such file or directory"),
     "empty": (b"", "in.txt is empty: it has no line."),
-    "not UTF-8": (b"good\n\xff\n", "in.txt is not UTF-8: line 2 has the byte 0xff"),
+    "not UTF-8": (b"good\n\xff\n", "in.txt:2: not UTF-8: it has the byte 0xff"),
 }
 
 

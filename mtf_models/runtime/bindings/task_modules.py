@@ -6,6 +6,7 @@ import importlib
 import logging
 
 from mtf_models.config import Config
+from mtf_models.runtime.bindings.text_task import register_text_task
 
 _log = logging.getLogger("mtf_models")
 
@@ -13,14 +14,16 @@ _TASK_FUNCTIONS = ("get_vocabulary", "mesh_train_dataset_fn", "mesh_eval_dataset
 
 
 def import_tasks(config: Config) -> None:
-    """Imports what the config asks for, if it names a task that is not there without.
+    """Registers the task that the config describes, and imports what it asks for.
 
-    A module of an old config may not exist any more, or need what does not.
+    The latter only if it names a task that is not there without: a module of an old config may
+    not exist any more, or need what does not.
     """
-    from mtf_models.data.tasks import is_known
+    from mtf_models.data.tasks import names
 
-    named = [query_task(config, function) for function in _TASK_FUNCTIONS]
-    if all(name is None or is_known(name) for name in named):
+    register_text_task(config)
+    named = {query_task(config, function) for function in _TASK_FUNCTIONS} - {None}
+    if named <= names():
         return
     for module in config.imports:
         try:

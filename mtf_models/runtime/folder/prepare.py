@@ -16,6 +16,7 @@ from mtf_models.runtime import registry
 from mtf_models.runtime.bindings.settings import RunSettings
 from mtf_models.runtime.bindings.task_modules import import_tasks, query_task, task_bindings
 from mtf_models.runtime.bindings.tasks import Evaluated, mesh_eval_dataset_fn
+from mtf_models.runtime.bindings.text_task import text_task_bindings
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
 from mtf_models.runtime.folder.run_folder import differences
 from mtf_models.runtime.model.build import padding_binding
@@ -109,15 +110,25 @@ def _parse(files: Sequence[str], options: NewModelOptions) -> Config:
     """Files, bindings and flags; the padding of vocabularies follows from the mesh in them."""
     flags = overrides(options)
     params = list(options.gin_param)
-    if isinstance(options, TrainOptions) and options.task is not None:
-        params.append(task_bindings(options.task))
     folders = options.gin_location_prefix
     config = gin_config.parse(files, params, folders, flags)
+    if isinstance(options, TrainOptions) and (chosen := _task_params(options, config)):
+        params += chosen
+        config = gin_config.parse(files, params, folders, flags)
     if not options.pad_vocab:
         return config
     settings = settings_of(config)
     padding = padding_binding(Mesh(settings.mesh_shape or "", settings.layout_rules))
     return gin_config.parse(files, [*params, padding], folders, flags)
+
+
+def _task_params(options: TrainOptions, config: Config) -> list[str]:
+    """The bindings of the task that flags name or describe; empty if they do neither."""
+    described = text_task_bindings(options, config.query("utils.run.model_type"))
+    if described is not None:
+        name, text = described
+        return [text, task_bindings(name)]
+    return [] if options.task is None else [task_bindings(options.task)]
 
 
 def settings_of(config: Config) -> RunSettings:

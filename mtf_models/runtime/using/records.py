@@ -22,7 +22,7 @@ def check_source(options: ExampleOptions) -> None:
         ConfigError: if not exactly one source is given.
         DataError: if the file cannot be read.
     """
-    from mtf_models.data.text_files import lines
+    from mtf_models.data.files.content import content_of, matching
 
     if (options.input is None) == (options.task is None):
         raise ConfigError("Give either --input=FILE or --task=NAME.")
@@ -30,7 +30,8 @@ def check_source(options: ExampleOptions) -> None:
     if options.input is not None and alone:
         raise ConfigError(f"--{alone[0]} is of a --task, and --input={options.input} is a file.")
     if options.input is not None:
-        lines(options.input)
+        for path in matching(options.input):
+            content_of(path)
 
 
 def read_records(

@@ -1,0 +1,1 @@
+"""Files of examples: TSV, CSV, JSON lines, plain text and TFRecord, compressed or not."""

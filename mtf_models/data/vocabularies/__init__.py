@@ -1,0 +1,1 @@
+"""Vocabularies by name, their fingerprints, and how one is trained."""
