@@ -19,6 +19,8 @@ DEPENDENCIES = [
     "ml_dtypes>=0.5",
     "numpy>=2.0",
     "packaging>=24.0",
+    "requests>=2.32",
+    "rich>=13.0",
     "safetensors>=0.5",
     "sentencepiece>=0.2.0",
     "seqio>=0.0.20",
@@ -38,6 +40,9 @@ TEST_DEPENDENCIES = [
     "pytest-xdist>=3.6",
     "ruff>=0.12",
 ]
+
+# What draws pictures: `mtf tasks show --png`.
+PLOT_DEPENDENCIES = ["matplotlib>=3.9"]
 
 # What conversions to and from Hugging Face's format are compared with: several gigabytes.
 PEER_DEPENDENCIES = ["torch>=2.4", "transformers>=5.0"]
@@ -74,7 +79,11 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11,<3.14",
     install_requires=DEPENDENCIES,
-    extras_require={"test": TEST_DEPENDENCIES, "peers": PEER_DEPENDENCIES},
+    extras_require={
+        "test": [*TEST_DEPENDENCIES, *PLOT_DEPENDENCIES],
+        "peers": PEER_DEPENDENCIES,
+        "plot": PLOT_DEPENDENCIES,
+    },
     packages=[*find_packages(include=["mtf_models", "mtf_models.*"]), *GIN_FOLDERS, *DATA_FOLDERS],
     package_dir={**GIN_FOLDERS, **DATA_FOLDERS},
     package_data={

@@ -22,6 +22,7 @@ COMMANDS = {
     "export": "write a trained model as a SavedModel, which TensorFlow alone opens",
     "convert": "average or combine checkpoints, or write them in another format",
     "inspect": "show the variables of a run folder, checkpoint or config",
+    "tasks": "list tasks, show what is in them, train a vocabulary",
     "bench": "measure speed on this machine",
     "launch": "run a command in several processes, of this machine or of many",
     "run": "run an old command line of t5_mesh_transformer",
@@ -48,7 +49,8 @@ def build_parsers(name: str | None) -> tuple[CommandParser, CommandParser | None
     if chosen is not None:
         module = importlib.import_module(f"mtf_models.cli.{name}")
         module.add_arguments(chosen)
-        chosen.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+        for each in chosen.with_actions():
+            each.add_argument("--debug", action="store_true", help="show tracebacks of errors")
         chosen.set_defaults(run=module.run)
     return parser, chosen
 

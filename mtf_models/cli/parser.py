@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NoReturn
 
 from mtf_models.errors import did_you_mean
@@ -21,14 +21,26 @@ class CommandParser(argparse.ArgumentParser):
         print(f"{self.prog}: error: {message}\nSee {self.prog} --help.", file=sys.stderr)
         raise SystemExit(2)
 
+    @property
+    def flags(self) -> Collection[str]:
+        """The flags that it takes."""
+        return self._option_string_actions  # argparse has no public list of them.
+
+    def with_actions(self) -> Iterator[CommandParser]:
+        """Itself, and the parsers of the actions that the command may have."""
+        yield self
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for parser in action.choices.values():
+                    yield from parser.with_actions()
+
     def refuse_unknown_flags(self, words: Sequence[str]) -> None:
         """Ends the process if any flag is unknown, with the nearest names of all of them.
 
         It comes before parsing proper, which would first complain of required flags that are
         missing because they were misspelt.
         """
-        # argparse has no public list of a parser's flags.
-        known = self._option_string_actions
+        known = {flag for parser in self.with_actions() for flag in parser.flags}
         flags = [word.split("=")[0] for word in words if word.startswith("--")]
         faults = [f"unknown flag {f}{did_you_mean(f, known)}" for f in flags if f not in known]
         if faults:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from mtf_models.cli.arguments import not_negative
 
@@ -26,6 +27,14 @@ def add_text_task_arguments(parser: argparse.ArgumentParser) -> None:
     task.add_argument(
         "--eval_file", action="append", metavar="FILE", help="likewise, to evaluate on (repeatable)"
     )
+    add_description_arguments(task)
+    task.add_argument(
+        "--metrics", metavar="NAME,...", help="such as bleu,rouge (default: sequence_accuracy)"
+    )
+
+
+def add_description_arguments(task: Any) -> None:
+    """Adds what says how files or a dataset are read, to a parser or a group of one."""
     task.add_argument(
         "--columns",
         metavar="inputs=COLUMN,targets=COLUMN",
@@ -42,9 +51,6 @@ def add_text_task_arguments(parser: argparse.ArgumentParser) -> None:
         type=not_negative,
         metavar="N",
         help="sentinels at the end of the vocabulary (default: 100 of t5, else none)",
-    )
-    task.add_argument(
-        "--metrics", metavar="NAME,...", help="such as bleu,rouge (default: sequence_accuracy)"
     )
     task.add_argument(
         "--on_bad",

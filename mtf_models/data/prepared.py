@@ -59,6 +59,11 @@ class PreparedSource(seqio.TfdsDataSource):
         self._builder = builder
 
     @property
+    def dataset(self) -> str:
+        """Name and version of the dataset."""
+        return f"{self._builder.name}:{self._builder.VERSION}"
+
+    @property
     def tfds_dataset(self) -> seqio.LazyTfdsLoader:
         """The loader that every method of the source reads through; prepares the dataset."""
         folder = data_dir()

@@ -36,6 +36,9 @@ METRICS = (
 """Metrics of t5 that compare a text with a text."""
 
 
+DEFAULT_METRICS = ("sequence_accuracy",)
+
+
 @dataclass(frozen=True)
 class TextTask:
     """What a task made on the spot is.

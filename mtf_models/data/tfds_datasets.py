@@ -73,7 +73,7 @@ def require(tasks: Iterable[seqio.Task]) -> None:
         DataError: for the datasets that are not there, what to fetch and where to put it.
     """
     missing = []
-    for name, folder in dict.fromkeys(one for task in tasks for one in _datasets(task)):
+    for name, folder in dict.fromkeys(one for task in tasks for one in datasets_of(task)):
         try:
             _prepare(name, folder)
         except _MissingError as error:
@@ -82,8 +82,12 @@ def require(tasks: Iterable[seqio.Task]) -> None:
         raise DataError(_advice(missing))
 
 
-def _datasets(task: seqio.Task) -> Iterator[tuple[str, str | None]]:
-    """Name and folder of what a task reads; its source prepares what this package ships."""
+def datasets_of(task: seqio.Task) -> Iterator[tuple[str, str | None]]:
+    """The datasets that a task reads, without those of this package, which prepare themselves.
+
+    Yields:
+        Name, and the folder where it is to be looked for, or None for `tfds_dir`.
+    """
     if not isinstance(task.source, seqio.TfdsDataSource) or isinstance(task.source, PreparedSource):
         return
     loader = task.source.tfds_dataset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import glob
 import re
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ import seqio
 
 from mtf_models.data.files.content import matching, without_compression
 from mtf_models.data.files.formats import TEXT, format_of
-from mtf_models.data.text_task import TextTask, add_text_task
+from mtf_models.data.text_task import DEFAULT_METRICS, TextTask, add_text_task
 from mtf_models.data.tfds_datasets import builder_of, is_dataset
 from mtf_models.data.vocabularies.named import T5, vocabulary_named
 
@@ -44,11 +45,14 @@ def add_unregistered(name: str, vocabularies: Vocabularies | None = None) -> str
         plain = format_of(matching(name)[0]) is TEXT
         files = {split: (absolute(name),) for split in ("train", "validation")}
         known = vocabularies or default_vocabularies(supervised=not plain)
-        return add_text_task(TextTask(task_name_of(name), known, files))
-    if is_dataset(name):
+        spec = TextTask(task_name_of(name), known, files)
+    elif is_dataset(name):
         known = vocabularies or default_vocabularies(bool(builder_of(name).info.supervised_keys))
-        return add_text_task(TextTask(name, known, dataset=name))
-    return None
+        spec = TextTask(name, known, dataset=name)
+    else:
+        return None
+    metrics = DEFAULT_METRICS if "inputs" in spec.vocabularies else ()
+    return add_text_task(dataclasses.replace(spec, metrics=metrics))
 
 
 def default_vocabularies(supervised: bool = True) -> dict[str, seqio.Vocabulary]:

@@ -113,6 +113,73 @@ class TrainOptions(ModelOptions, TextTaskOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TasksOptions:
+    """What every action of `mtf tasks` can be told.
+
+    Attributes:
+        module_import: modules that register tasks.
+        data_dir: where prepared data are kept.
+    """
+
+    module_import: tuple[str, ...] = ()
+    data_dir: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListTasksOptions(TasksOptions):
+    """What `mtf tasks list` is asked to do.
+
+    Attributes:
+        text: what the name of a task, or what it reads, must have.
+    """
+
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowTaskOptions(TasksOptions, TextTaskOptions):
+    """What `mtf tasks show` is asked to do.
+
+    Attributes:
+        task: what to show.
+        split: of the task.
+        length: feature to the length of a row, as "inputs:128,targets:64", or one for all.
+        num_examples: how many examples are measured.
+        show: how many of them are printed.
+        png: a picture of the histograms to write.
+    """
+
+    split: str = "train"
+    length: str = "512"
+    num_examples: int = 1000
+    show: int = 2
+    png: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainVocabularyOptions(TasksOptions):
+    """What `mtf tasks train-vocab` is asked to do.
+
+    Attributes:
+        task: whose texts it is trained on, or a file or dataset.
+        output: the file to write.
+        size: how many pieces it is to have.
+        model_type: of SentencePiece.
+        split: of the task.
+        features: those whose texts are taken, with commas between; None for all.
+        num_examples: at most so many examples; None for all.
+    """
+
+    task: str
+    output: str
+    size: int = 8000
+    model_type: str = "unigram"
+    split: str = "train"
+    features: str | None = None
+    num_examples: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class EvalOptions(ModelOptions):
     """What `mtf eval` is asked to do.
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+COPIES = "vocabulary"
+"""The subfolder of a run folder in which copies of its vocabularies lie."""
+
 _folders: list[Path] = []
 
 
-def look_in(folder: Path) -> None:
-    """Lets files that are missing be taken from a folder, by name, from now on."""
+def look_in(run_folder: Path) -> None:
+    """Lets files that are missing be taken from the copies in a run folder, from now on."""
+    folder = run_folder / COPIES
     if folder.is_dir() and folder not in _folders:
         _folders.append(folder)
 

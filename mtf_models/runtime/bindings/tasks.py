@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from mtf_models.configurable import REQUIRED, configurable
-from mtf_models.errors import ConfigError, did_you_mean
+from mtf_models.errors import ConfigError, DataError, did_you_mean
 
 _MODULE = "t5.models.mesh_transformer"
 
@@ -145,5 +145,10 @@ def get_vocabulary(mixture_or_task_name: str | None = None) -> tuple[int, int]:
     from mtf_models.data.tasks import get_task_or_mixture
 
     features = get_task_or_mixture(mixture_or_task_name).output_features
+    if "targets" not in features:
+        raise DataError(
+            f"The task {mixture_or_task_name} has no targets, which every model here predicts: it "
+            f"has {', '.join(features)}."
+        )
     targets = features["targets"].vocabulary.vocab_size
     return features["inputs"].vocabulary.vocab_size if "inputs" in features else targets, targets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +12,6 @@ from mtf_models.errors import ConfigError
 from mtf_models.runtime.options import TextTaskOptions
 
 _GIN = "text_task"
-
-_DEFAULT_METRICS = ("sequence_accuracy",)
 
 Files = str | Sequence[str] | None
 
@@ -28,7 +27,7 @@ def text_task(
     columns: Mapping[str, str | int] | None = None,
     vocabulary: str | Sequence[str] = "t5",
     extra_ids: int | None = None,
-    metrics: Sequence[str] = _DEFAULT_METRICS,
+    metrics: Sequence[str] = ("sequence_accuracy",),
     on_bad: str = "error",
 ) -> str | None:
     """Registers a task, if `name` is bound.
@@ -82,15 +81,15 @@ def register_text_task(config: Config) -> None:
             text_task()
 
 
-def text_task_bindings(options: TextTaskOptions, model_type: str) -> tuple[str, str] | None:
+def described(options: TextTaskOptions, features: Sequence[str]) -> dict[str, Any] | None:
     """The task that flags describe.
 
     Args:
         options: of the command.
-        model_type: of the config; a language model has targets alone.
+        features: what its examples are to have.
 
     Returns:
-        Its name and its description in gin, or None if the flags describe none.
+        What to call `text_task` with, or None if the flags describe none.
 
     Raises:
         ConfigError: if the flags do not go together.
@@ -104,27 +103,30 @@ def text_task_bindings(options: TextTaskOptions, model_type: str) -> tuple[str, 
     if options.train_file:
         if task is not None:
             raise ConfigError("Give either --train_file=FILE or --task=NAME.")
+        values["name"] = task_name_of(options.train_file[0])
         values["train_file"] = [absolute(path) for path in options.train_file]
-        name = task_name_of(options.train_file[0])
     elif task is not None and not is_known(task):
-        values["train_file" if is_file(task) else "dataset"] = (
-            absolute(task) if is_file(task) else task
-        )
-        name = task_name_of(task) if is_file(task) else task.replace("/", "_").replace(":", "_")
+        if is_file(task):
+            values |= {"name": task_name_of(task), "train_file": absolute(task)}
+        else:
+            values |= {"name": re.sub(r"\W+", "_", task), "dataset": task}
     else:
         _refuse_alone(options)
         return None
     if options.eval_file:
         values["eval_file"] = [absolute(path) for path in options.eval_file]
-    values["features"] = ["targets"] if model_type == "lm" else ["inputs", "targets"]
+    values["features"] = list(features)
     values["columns"] = columns_of(options.columns)
     values["vocabulary"] = [_path(v) for v in options.vocab.split(",")] if options.vocab else None
     values["extra_ids"] = options.extra_ids
     values["metrics"] = options.metrics.split(",") if options.metrics else None
     values["on_bad"] = options.on_bad
-    lines = [f"{_GIN}.name = {name!r}"]
-    lines += [f"{_GIN}.{key} = {value!r}" for key, value in values.items() if value is not None]
-    return name, "\n".join(lines)
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def text_task_bindings(values: Mapping[str, Any]) -> str:
+    """Gin text of what `described` found."""
+    return "\n".join(f"{_GIN}.{key} = {value!r}" for key, value in values.items())
 
 
 def columns_of(text: str | None) -> dict[str, str | int] | None:

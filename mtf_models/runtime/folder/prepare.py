@@ -10,13 +10,14 @@ from typing import Any
 
 from mtf_models import config as gin_config
 from mtf_models.config import Config
+from mtf_models.data.vocabularies.places import look_in
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh, devices
 from mtf_models.runtime import registry
 from mtf_models.runtime.bindings.settings import RunSettings
 from mtf_models.runtime.bindings.task_modules import import_tasks, query_task, task_bindings
 from mtf_models.runtime.bindings.tasks import Evaluated, mesh_eval_dataset_fn
-from mtf_models.runtime.bindings.text_task import text_task_bindings
+from mtf_models.runtime.bindings.text_task import described, text_task_bindings
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
 from mtf_models.runtime.folder.run_folder import differences
 from mtf_models.runtime.model.build import padding_binding
@@ -41,7 +42,22 @@ def register(options: ConfigOptions) -> None:
         ConfigError: if a module cannot be imported.
     """
     registry.register()
-    for module in options.module_import:
+    import_modules(options.module_import)
+    if isinstance(options, ModelOptions):
+        look_in(Path(options.model_dir))
+    if isinstance(options, ModelOptions) and options.data_dir is not None:
+        from mtf_models.data.prepared import use_data_dir
+
+        use_data_dir(options.data_dir)
+
+
+def import_modules(modules: Sequence[str]) -> None:
+    """Imports the modules asked for.
+
+    Raises:
+        ConfigError: if one cannot be imported.
+    """
+    for module in modules:
         try:
             importlib.import_module(module)
         except Exception as error:  # Whatever a user's module may raise.
@@ -49,10 +65,6 @@ def register(options: ConfigOptions) -> None:
                 f"--module_import={module} cannot be imported: {type(error).__name__}: {error}. "
                 "Give a module that Python finds from here and can run."
             ) from error
-    if isinstance(options, ModelOptions) and options.data_dir is not None:
-        from mtf_models.data.prepared import use_data_dir
-
-        use_data_dir(options.data_dir)
 
 
 def overrides(options: ConfigOptions) -> dict[str, Any]:
@@ -124,10 +136,10 @@ def _parse(files: Sequence[str], options: NewModelOptions) -> Config:
 
 def _task_params(options: TrainOptions, config: Config) -> list[str]:
     """The bindings of the task that flags name or describe; empty if they do neither."""
-    described = text_task_bindings(options, config.query("utils.run.model_type"))
-    if described is not None:
-        name, text = described
-        return [text, task_bindings(name)]
+    is_lm = config.query("utils.run.model_type") == "lm"
+    values = described(options, ("targets",) if is_lm else ("inputs", "targets"))
+    if values is not None:
+        return [text_task_bindings(values), task_bindings(values["name"])]
     return [] if options.task is None else [task_bindings(options.task)]
 
 

@@ -8,6 +8,7 @@ from mtf_models import config as gin_config
 from mtf_models.checkpoint.hugging_face import convert_first
 from mtf_models.checkpoint.locate import readable
 from mtf_models.config import Config
+from mtf_models.data.vocabularies.places import look_in
 from mtf_models.errors import CheckpointError
 
 CONFIG_FILE = "operative_config.gin"
@@ -20,6 +21,7 @@ def read_folder_config(folder: Path) -> Config:
         CheckpointError: if it records none.
     """
     require_run_folder(folder)
+    look_in(folder)
     return gin_config.parse([str(folder / CONFIG_FILE)])
 
 

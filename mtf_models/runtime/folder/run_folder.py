@@ -16,9 +16,11 @@ from mtf_models import __version__, installation, processes
 from mtf_models.checkpoint.locate import prefix_in
 from mtf_models.config import Config
 from mtf_models.config.statements import Import, read
+from mtf_models.data.vocabularies.places import COPIES
 from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.runtime.folder.metrics import METRICS_FILE
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
+from mtf_models.runtime.folder.vocabulary_record import RECORD_FILE, record
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.whole_file import write_text
 
@@ -30,6 +32,8 @@ _OURS = (
     CONFIG_FILE,
     INFO_FILE,
     METRICS_FILE,
+    RECORD_FILE,
+    f"{COPIES}/*",
     "checkpoint",
     "model.ckpt-*.index",
     "model.ckpt-*.data-?????-of-?????",
@@ -159,7 +163,7 @@ class RunFolder:
             yield
 
     def describe(self, config: Config, model: Model, modules: Sequence[str] = ()) -> None:
-        """Writes the config and what the model is; of several processes the first one does.
+        """Writes config, model and vocabularies; of several processes the first one does.
 
         Args:
             config: of the run.
@@ -176,6 +180,7 @@ class RunFolder:
         imports = "".join(f"import {module}\n" for module in modules)
         self._write(self.config_file, f"{imports}\n{config.text()}".lstrip())
         self._write(self.path / INFO_FILE, info_text(model))
+        record(self.path, config)
 
     def _recorded_modules(self) -> list[str]:
         if not self.config_file.exists():

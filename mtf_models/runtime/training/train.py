@@ -10,12 +10,13 @@ from typing import Any
 
 from mtf_models import installation, processes
 from mtf_models.checkpoint import CheckpointManager, Reader
+from mtf_models.checkpoint.locate import folder_of
 from mtf_models.config import Config
 from mtf_models.errors import ConfigError, failing_run
 from mtf_models.mesh import Mesh
 from mtf_models.processes.agreement import check_same
 from mtf_models.runtime.bindings.settings import RunSettings, total_steps, training_rows
-from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.folder import prepare, vocabulary_record
 from mtf_models.runtime.folder.metrics import MetricsWriter
 from mtf_models.runtime.folder.recorded_config import read_folder_config
 from mtf_models.runtime.folder.recorded_mesh import mesh_for
@@ -171,6 +172,7 @@ def _check_same(folder: RunFolder, config: Config, options: TrainOptions) -> Non
 def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
     """Builds model and trainer; changes nothing on disk."""
     settings = prepare.settings_of(config)
+    _check_vocabulary(folder, config, settings, options)
     if settings.train_dataset_fn is None:
         raise ConfigError(
             "The config names no training data: bind run.train_dataset_fn, or include "
@@ -198,6 +200,21 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
         before,
         options.allow_partial,
     )
+
+
+def _check_vocabulary(
+    folder: RunFolder, config: Config, settings: RunSettings, options: TrainOptions
+) -> None:
+    """Refuses a vocabulary other than that of the run, or of the one that it begins with."""
+    if not options.overwrite:
+        cure = "Give back the files that it was trained with, or take a new --model_dir."
+        vocabulary_record.check_config(folder.path, config, cure)
+    if settings.init_checkpoint is not None and not settings.init_variable_filter:
+        cure = (
+            "Take that vocabulary; or leave the embeddings out, with run.init_variable_filter, and "
+            "let them be learnt anew."
+        )
+        vocabulary_record.check_config(folder_of(settings.init_checkpoint), config, cure)
 
 
 def _source(

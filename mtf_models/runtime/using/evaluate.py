@@ -20,6 +20,7 @@ from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.checkpoint_steps import steps_of
 from mtf_models.runtime.folder.metrics import METRICS_FILE, MetricsWriter
 from mtf_models.runtime.folder.recorded_config import require_run_folder
+from mtf_models.runtime.folder.vocabulary_record import task_for_use
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import EvalOptions
 from mtf_models.runtime.using.evaluation import SPLIT, Evaluation, Plan, evaluate
@@ -103,7 +104,7 @@ def _steps(options: EvalOptions, folder: Path) -> Iterator[int | None]:
 def _plan(model: Model, options: EvalOptions) -> Plan:
     asked = prepare.evaluated_by(model.config, options.task)
     return Plan(
-        asked.name,
+        task_for_use(folder_of(options.model_dir), model.config, asked.name),
         options.split or SPLIT,
         options.num_examples or asked.num_examples,
         options=asked.options,
