@@ -50,7 +50,7 @@ def write_histograms(found: Mapping[str, Lengths], path: str | Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise DataError(
-            "Pictures are drawn by matplotlib, which is not installed: pip install 'mtf_models[plot]'."
+            "Pictures are drawn by matplotlib, which is not installed: pip install matplotlib."
         ) from error
     figure = Figure(figsize=(5 * len(found), 4), layout="constrained")
     for axes, (name, lengths) in zip(

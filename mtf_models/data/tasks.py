@@ -2,7 +2,6 @@
 
 import difflib
 import functools
-import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from t5.evaluation import metrics as t5_metrics
 
 from mtf_models.data import metrics, objectives
 from mtf_models.data.prepared import PreparedSource
+from mtf_models.data.t5_tasks import register_t5
 from mtf_models.data.tfds_datasets import require
 from mtf_models.data.unregistered import add_unregistered
 from mtf_models.datasets.cmudict import Cmudict
@@ -19,7 +19,6 @@ from mtf_models.datasets.kjv_web import KjvWeb
 from mtf_models.datasets.vocabs import arpabet_model, t5_model
 from mtf_models.errors import DataError
 
-_T5_TASKS = "t5.data.mixtures"
 _MOST = 2**16  # A task of more examples is drawn as often as one of so many.
 
 
@@ -112,22 +111,6 @@ def names() -> set[str]:
     """What is registered: our own, those of imported modules, and t5's once they are."""
     register()
     return {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}
-
-
-@functools.cache
-def register_t5() -> None:
-    """Registers the tasks and mixtures of t5. Calling it again does nothing.
-
-    Raises:
-        DataError: an imported module has taken one of their names.
-    """
-    try:
-        importlib.import_module(_T5_TASKS)
-    except ValueError as error:
-        raise DataError(
-            f"t5's tasks cannot be registered: {error}. An imported module has a task of this name:"
-            " give it another."
-        ) from error
 
 
 def tasks_with_split(name: str, split: str) -> list[seqio.Task]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import requests
 import seqio
+import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from mtf_models.data.prepared import PreparedSource, chosen_dir
@@ -63,14 +64,15 @@ def builder_of(name: str, folder: str | None = None) -> tfds.core.DatasetBuilder
         raise DataError(_advice([error])) from error
 
 
-def require(tasks: Iterable[seqio.Task]) -> None:
-    """Makes sure that the datasets of tasks are there; those that can be made here are made.
+def require(tasks: Sequence[seqio.Task]) -> None:
+    """Makes sure that the data of tasks are there; datasets that can be made here are made.
 
     Args:
         tasks: those that do not read TensorFlow Datasets are passed over.
 
     Raises:
-        DataError: for the datasets that are not there, what to fetch and where to put it.
+        DataError: for the datasets that are not there, what to fetch and where to put it; or a
+            vocabulary cannot be read.
     """
     missing = []
     for name, folder in dict.fromkeys(one for task in tasks for one in datasets_of(task)):
@@ -80,6 +82,24 @@ def require(tasks: Iterable[seqio.Task]) -> None:
             missing.append(error)
     if missing:
         raise DataError(_advice(missing))
+    _require_vocabularies(tasks)
+
+
+def _require_vocabularies(tasks: Sequence[seqio.Task]) -> None:
+    for task in tasks:
+        for name, feature in task.output_features.items():
+            try:
+                _ = feature.vocabulary.vocab_size
+            except (OSError, tf.errors.OpError) as error:
+                raise DataError(
+                    f"The vocabulary of {name} of {task.name}, {_file(feature.vocabulary)}, cannot "
+                    "be read here. Fetch it where there is a network, and register the task under "
+                    "another name with the copy (docs/add_a_task.md)."
+                ) from error
+
+
+def _file(vocabulary: seqio.Vocabulary) -> str:
+    return getattr(vocabulary, "sentencepiece_model_file", type(vocabulary).__name__)
 
 
 def datasets_of(task: seqio.Task) -> Iterator[tuple[str, str | None]]:

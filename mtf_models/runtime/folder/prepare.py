@@ -57,6 +57,11 @@ def import_modules(modules: Sequence[str]) -> None:
     Raises:
         ConfigError: if one cannot be imported.
     """
+    if modules:
+        # They may register tasks with t5's vocabulary, and ask for it as they are imported.
+        from mtf_models.data.t5_tasks import use_shipped_vocabulary
+
+        use_shipped_vocabulary()
     for module in modules:
         try:
             importlib.import_module(module)

@@ -30,7 +30,8 @@ def list_tasks(options: ListTasksOptions) -> None:
         ConfigError: if a module cannot be imported.
     """
     from mtf_models.data.listing import listed
-    from mtf_models.data.tasks import names, register_t5
+    from mtf_models.data.t5_tasks import register_t5
+    from mtf_models.data.tasks import names
 
     own = names()
     register_t5()

@@ -1,0 +1,38 @@
+"""The tasks of t5, with the copy of their vocabulary that ships with this package."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+from mtf_models.datasets.vocabs import t5_model
+from mtf_models.errors import DataError
+
+_MODULE = "t5.data.mixtures"
+
+
+def use_shipped_vocabulary() -> None:
+    """Lets tasks that ask t5 for its vocabulary find it without a network; before they do.
+
+    t5 names a file of Google Cloud Storage, and every task with it would fail where that cannot be
+    reached; the one that ships here is the same.
+    """
+    # By its name in full: `t5.data` has another module under the attribute `utils`.
+    importlib.import_module("t5.data.utils").DEFAULT_SPM_PATH = t5_model()
+
+
+@functools.cache
+def register_t5() -> None:
+    """Registers the tasks and mixtures of t5. Calling it again does nothing.
+
+    Raises:
+        DataError: an imported module has taken one of their names.
+    """
+    use_shipped_vocabulary()
+    try:
+        importlib.import_module(_MODULE)
+    except ValueError as error:
+        raise DataError(
+            f"t5's tasks cannot be registered: {error}. An imported module has a task of this name:"
+            " give it another."
+        ) from error
