@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 
+import seqio
+
 from mtf_models.datasets.vocabs import t5_model
 from mtf_models.errors import DataError
 
@@ -22,13 +24,17 @@ def use_shipped_vocabulary() -> None:
 
 
 @functools.cache
-def register_t5() -> None:
+def register_t5() -> frozenset[str]:
     """Registers the tasks and mixtures of t5. Calling it again does nothing.
+
+    Returns:
+        Their names, without those that somebody else has let t5 register before.
 
     Raises:
         DataError: an imported module has taken one of their names.
     """
     use_shipped_vocabulary()
+    before = _names()
     try:
         importlib.import_module(_MODULE)
     except ValueError as error:
@@ -36,3 +42,8 @@ def register_t5() -> None:
             f"t5's tasks cannot be registered: {error}. An imported module has a task of this name:"
             " give it another."
         ) from error
+    return frozenset(_names() - before)
+
+
+def _names() -> set[str]:
+    return {*seqio.TaskRegistry.names(), *seqio.MixtureRegistry.names()}

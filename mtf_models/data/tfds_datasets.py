@@ -10,13 +10,13 @@ from typing import Any
 
 import requests
 import seqio
-import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from mtf_models.data.prepared import PreparedSource, chosen_dir
 from mtf_models.errors import DataError
 
 _PUBLIC = "gs://tfds-data/datasets"
+_STORAGE = "https://storage.googleapis.com"
 _PATIENCE = 10  # seconds, for the first answer of a host
 _SHOWN = 3
 
@@ -74,32 +74,33 @@ def require(tasks: Sequence[seqio.Task]) -> None:
         DataError: for the datasets that are not there, what to fetch and where to put it; or a
             vocabulary cannot be read.
     """
-    missing = []
+    missing: list[_MissingError] = []
+    silent: set[str] = set()
     for name, folder in dict.fromkeys(one for task in tasks for one in datasets_of(task)):
         try:
-            _prepare(name, folder)
+            _prepare(name, folder, silent)
         except _MissingError as error:
             missing.append(error)
     if missing:
         raise DataError(_advice(missing))
-    _require_vocabularies(tasks)
-
-
-def _require_vocabularies(tasks: Sequence[seqio.Task]) -> None:
     for task in tasks:
-        for name, feature in task.output_features.items():
-            try:
-                _ = feature.vocabulary.vocab_size
-            except (OSError, tf.errors.OpError) as error:
-                raise DataError(
-                    f"The vocabulary of {name} of {task.name}, {_file(feature.vocabulary)}, cannot "
-                    "be read here. Fetch it where there is a network, and register the task under "
-                    "another name with the copy (docs/add_a_task.md)."
-                ) from error
+        _require_vocabularies(task)
+
+
+def _require_vocabularies(task: seqio.Task) -> None:
+    files = {_file(feature.vocabulary) for feature in task.output_features.values()}
+    remote = sorted(file for file in files if file.startswith("gs://"))
+    # TensorFlow would try for minutes.
+    if remote and not _answers(_STORAGE):
+        raise DataError(
+            f"The task {task.name} has the vocabulary {' and '.join(remote)}, and {_STORAGE} does "
+            "not answer. Fetch it where there is a network, and register the task under another "
+            "name with the copy (docs/add_a_task.md)."
+        )
 
 
 def _file(vocabulary: seqio.Vocabulary) -> str:
-    return getattr(vocabulary, "sentencepiece_model_file", type(vocabulary).__name__)
+    return getattr(vocabulary, "sentencepiece_model_file", "")
 
 
 def datasets_of(task: seqio.Task) -> Iterator[tuple[str, str | None]]:
@@ -125,13 +126,16 @@ def _builder(name: str, folder: str | None) -> tfds.core.DatasetBuilder:
         raise _MissingError(name, where / name.replace(":", "/"), _first_line(error)) from error
 
 
-def _prepare(name: str, folder: str | None) -> None:
+def _prepare(name: str, folder: str | None, silent: set[str]) -> None:
+    """Prepares a dataset, unless the host that it is made from is found among the silent ones."""
     builder = _builder(name, folder)
     if builder.data_path.exists():
         return
     urls = list(getattr(builder, "url_infos", None) or {})
-    if urls and not _answers(urls[0]):
+    host = urls[0].split("/")[2] if urls else ""
+    if urls and (host in silent or not _answers(urls[0])):
         # TensorFlow Datasets would try for minutes.
+        silent.add(host)
         raise _MissingError(name, builder.data_path, f"{urls[0]} does not answer", urls)
     _log.info("Preparing %s in %s.", name, builder.data_path)
     try:

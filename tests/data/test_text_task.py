@@ -109,6 +109,12 @@ def test_a_version_that_can_no_more_be_made(data_dir, no_network):
         tasks_with_split(task, "train")
 
 
+def test_a_vocabulary_that_cannot_be_fetched(data_dir, no_network):
+    prepare("c4/en:2.2.0", data_dir)
+    with pytest.raises(DataError, match="vocabulary gs://t5-data/.*100extra.*does not answer"):
+        tasks_with_split("c4_v220_full_lm", "train")
+
+
 def test_names_that_are_taken_are_refused(add, tmp_path):
     with pytest.raises(DataError, match="There is a task 'kjv_web' already"):
         add("kjv_web", files={"train": ("a.tsv",)})

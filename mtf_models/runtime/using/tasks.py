@@ -33,14 +33,13 @@ def list_tasks(options: ListTasksOptions) -> None:
     from mtf_models.data.t5_tasks import register_t5
     from mtf_models.data.tasks import names
 
-    own = names()
-    register_t5()
+    theirs = register_t5()
     known = names()
     _register(options)
     groups = {
-        "mtf_models": own,
+        "mtf_models": known - theirs,
         ", ".join(options.module_import): names() - known,
-        "t5": known - own,
+        "t5": theirs,
     }
     total = 0
     for origin, members in groups.items():
