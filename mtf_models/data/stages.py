@@ -49,7 +49,12 @@ def preprocessed(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> tf
 
 def tokenised(task: seqio.Task, split: str, lengths: Mapping[str, int]) -> tf.data.Dataset:
     """The examples as models read them, uncut: feature to ids, and what goes with them."""
-    return task.get_dataset(
+    cuts = seqio.preprocessors.append_eos_after_trim
+    steps = [
+        seqio.preprocessors.append_eos if _function(step) is cuts else step
+        for step in task.preprocessors
+    ]
+    return task.replace(preprocessors=steps).get_dataset(
         lengths, split, shuffle=False, seed=0, num_epochs=1, trim_output_features=False
     )
 
