@@ -3,7 +3,7 @@
 import tensorflow_datasets as tfds
 from tensorflow_datasets.testing import mocking
 
-EXAMPLES = 4
+EXAMPLES = 64
 
 
 def prepare(name, folder):

@@ -8,7 +8,33 @@ from mtf_models.data.tasks import get_task_or_mixture
 from mtf_models.data.tfds_datasets import datasets_of, require
 
 ALWAYS = ("glue_stsb_v002", "cnn_dailymail_v002", "wmt16_enro_v003", "super_glue_copa_v102")
-OTHERS = ()
+OTHERS = (
+    "glue_ax_v002",
+    "glue_cola_v002",
+    "glue_mnli_v002",
+    "glue_mnli_matched_v002",
+    "glue_mnli_mismatched_v002",
+    "glue_mrpc_v002",
+    "glue_qnli_v002",
+    "glue_qqp_v002",
+    "glue_rte_v002",
+    "glue_sst2_v002",
+    "glue_wnli_v002",
+    "super_glue_axb_v102",
+    "super_glue_axg_v102",
+    "super_glue_boolq_v102",
+    "super_glue_cb_v102",
+    "super_glue_rte_v102",
+    "super_glue_wic_v102",
+    "super_glue_multirc_v102",
+    "squad_v010_allanswers",
+    "squad_v010_context_free",
+    "trivia_qa_v010",
+    "wmt14_ende_v003",
+    "wmt19_ende_v003",
+    "wmt_t2t_ende_v003",
+    "c4_v220_span_corruption",
+)
 LENGTH = 64
 
 
