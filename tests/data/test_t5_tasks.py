@@ -29,7 +29,6 @@ OTHERS = (
     "super_glue_multirc_v102",
     "squad_v010_allanswers",
     "squad_v010_context_free",
-    "trivia_qa_v010",
     "wmt14_ende_v003",
     "wmt19_ende_v003",
     "wmt_t2t_ende_v003",
