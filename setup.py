@@ -41,7 +41,7 @@ TEST_DEPENDENCIES = [
     "ruff>=0.12",
 ]
 
-# What draws pictures: `mtf tasks show --png`.
+# What draws pictures: `mtf tasks show --png`, `mtf compare`.
 PLOT_DEPENDENCIES = ["matplotlib>=3.9"]
 
 # What conversions to and from Hugging Face's format are compared with: several gigabytes.

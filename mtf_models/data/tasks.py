@@ -28,7 +28,7 @@ def register() -> None:
 
     * `cmudict_g2p`: the letters of an English word, as bytes, to its phonemes.
     * `kjv_web`: a verse in old English to the verse in modern English.
-    * `kjv_web_lm`: the modern verses alone, for a decoder-only model.
+    * `kjv_web_lm`: the modern verses alone, for a decoder-only model; `kjv_web_bytes_lm`: as bytes.
     * `kjv_web_unsupervised`: these verses under the objective that gin names, see `gin/objectives`.
     * `cmudict_g2p_text`: as `cmudict_g2p`, in T5's vocabulary, each word after "g2p: ".
     * `words_and_verses`: a mixture of those that share T5's vocabulary, by their sizes.
@@ -52,7 +52,9 @@ def register() -> None:
         features={"inputs": text, "targets": text},
         metric_fns=[t5_metrics.bleu],
     )
-    _add("kjv_web_lm", KjvWeb, keys={"targets": "targets"}, features={"targets": text})
+    letters = seqio.Feature(seqio.ByteVocabulary())
+    for name, feature in (("kjv_web_lm", text), ("kjv_web_bytes_lm", letters)):
+        _add(name, KjvWeb, keys={"targets": "targets"}, features={"targets": feature})
     objectives.add_text_task(
         "kjv_web_unsupervised", PreparedSource(KjvWeb), "targets", text.vocabulary
     )

@@ -304,6 +304,18 @@ class BenchOptions(ConfigOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompareOptions(ModelOptions):
+    """What `mtf compare` is asked to do.
+
+    Attributes:
+        model_dir: the folder of the comparison, with the run folders in it.
+        steps: the step at which each run ends.
+    """
+
+    steps: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class InspectOptions(ConfigOptions):
     """What `mtf inspect` is asked to do.
 

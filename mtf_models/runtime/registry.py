@@ -12,6 +12,7 @@ from mtf_models import layers, optimize, transformer
 @functools.cache
 def register() -> None:
     """Imports every module whose decorators may do it; again does nothing."""
+    import mtf_models.runtime.bindings.comparison
     import mtf_models.runtime.bindings.decoding
     import mtf_models.runtime.bindings.initial_names
     import mtf_models.runtime.bindings.settings

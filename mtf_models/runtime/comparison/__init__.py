@@ -1,0 +1,1 @@
+"""Variants of a model, trained side by side."""
