@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mtf_models.decode.listener import Listener
 from mtf_models.errors import ConfigError
 
 EOS = 1
@@ -40,6 +41,7 @@ class DecodeOptions:
         num_prefilter: how many ids of each hypothesis a beam search looks at. 0 looks at as many as
             can matter; fewer are faster and may lose the best sequence.
         first_id: what is read before the first position.
+        listener: follows the loop; None for none.
 
     Raises:
         ConfigError: listing all that does not fit.
@@ -58,6 +60,7 @@ class DecodeOptions:
     stop_early: bool = True
     num_prefilter: int = 0
     first_id: int = 0
+    listener: Listener | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop_ids", tuple(map(int, self.stop_ids)))
@@ -112,6 +115,11 @@ def _contradictions(options: DecodeOptions) -> Iterator[str]:
                     f"a beam search (beam_size={beams}) has no {name}, and it is "
                     f"{getattr(options, name)}; leave it at {off}, or beam_size at 1"
                 )
+        if options.listener is not None:
+            yield (
+                f"a beam search (beam_size={beams}) has no listener, since all its sequences may "
+                "change until the end"
+            )
         if options.num_return > beams:
             yield f"num_return={options.num_return} is more than beam_size={beams}"
     elif not draws:

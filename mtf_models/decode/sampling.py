@@ -107,12 +107,15 @@ class SamplingLoop:
         decoding = mtf.logical_and(mtf.logical_not(closed), mtf.equal(state.finished, 0))
         otherwise = mtf.where(given, prompts.at(prompts.ids, position), 0)
         token = mtf.where(decoding, token, otherwise)
-        ended = mtf.logical_and(decoding, filters.ends(token, self.options))
+        ended = mtf.to_int32(mtf.logical_and(decoding, filters.ends(token, self.options)))
+        if self.options.listener is not None:
+            shown = mtf.where(decoding, token, -1)
+            ended = mtf.maximum(ended, self.options.listener.ended(position, shown))
         return _State(
             position=position + 1,
             ids=prompts.written(state.ids, position, token),
             log_probabilities=state.log_probabilities + mtf.where(decoding, log_probability, 0.0),
-            finished=mtf.maximum(state.finished, mtf.to_int32(ended)),
+            finished=mtf.maximum(state.finished, ended),
             caches=caches,
         )
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import mtf_models.mesh as mtf
 from mtf_models.data.delimited import ended
+from mtf_models.decode.listener import ListenerFunction
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError, DataError, did_you_mean, require_positive
@@ -38,6 +40,8 @@ class DecodeRequest:
         row_numbers: one for each row, so that equal rows draw different ids.
         default_length: what an encoder-decoder decodes where neither this nor the config says how
             many positions; None for those of the inputs.
+        listener: called with each position and the ids chosen there, see
+            `decode.listener.ListenerFunction`; on one device, and not with a beam search.
     """
 
     options: Mapping[str, Any]
@@ -47,6 +51,7 @@ class DecodeRequest:
     prefix: Any = None
     row_numbers: Sequence[int] | None = None
     default_length: int | None = None
+    listener: ListenerFunction | None = None
 
     @classmethod
     def of(cls, **asked: Any) -> DecodeRequest:
@@ -182,14 +187,18 @@ def decode(model: Model, features: Mapping[str, Any], request: DecodeRequest) ->
         rows["inputs"] = ended(rows["inputs"])
     tensors = model.tensors(rows, names=names)
     batch = _Batch({name: np.asarray(rows[name]) for name in names}, settings, request)
-    plan = plan_of(model, settings, request, batch.width, batch.begun)
+    plan, listening = plan_of(model, settings, request, batch.width, batch.begun), nullcontext()
+    if request.listener is not None:
+        plan = replace(plan, options=replace(plan.options, listener=model.listener))
+        listening = model.listener.calling(request.listener)
     if plan.options.draws:
         length, count = plan.positions(batch.width), plan.options.num_return
         draws = batch.draws(length, model.seed)
         shape = [("batch", len(draws)), ("beam", count), ("length", length)]
         tensors["uniforms"] = mtf.import_tf_tensor(model.mesh, draws, shape)
     run = model.compiled(("decode", plan), lambda x: dict(vars(plan.run(model, x))))
-    return DecodeResult(**run(tensors))
+    with listening:
+        return DecodeResult(**run(tensors))
 
 
 class _Batch:

@@ -13,6 +13,7 @@ import tensorflow as tf
 import mtf_models.mesh as mtf
 from mtf_models.config import Config
 from mtf_models.data.features import check_features
+from mtf_models.decode.listener import Listener
 from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError, DataError
 from mtf_models.layers.loss import softmax_cross_entropy
@@ -68,6 +69,7 @@ class Model:
         self.settings = settings
         self.variable_dtype = variable_dtype
         self.seed = store.seed
+        self.listener = Listener()
         self._store = store
         self._functions: dict[Any, CompiledFunction] = {}
 
