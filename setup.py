@@ -34,6 +34,7 @@ DEPENDENCIES = [
 
 TEST_DEPENDENCIES = [
     "build>=1.2",
+    "httpx>=0.27",
     "hypothesis>=6.100",
     "import-linter>=2.1",
     "pytest>=8.2",
@@ -41,7 +42,12 @@ TEST_DEPENDENCIES = [
     "ruff>=0.12",
 ]
 
+<<<<<<< HEAD
 # What draws pictures: `mtf tasks show --png`, `mtf compare`.
+=======
+SERVER_DEPENDENCIES = ["fastapi>=0.135", "prometheus-client>=0.20", "uvicorn>=0.30"]
+
+>>>>>>> 8d5ca05 (Add `mtf serve`: texts in, texts and scores out, over HTTP)
 PLOT_DEPENDENCIES = ["matplotlib>=3.9"]
 
 # What conversions to and from Hugging Face's format are compared with: several gigabytes.
@@ -80,14 +86,20 @@ setup(
     python_requires=">=3.11,<3.14",
     install_requires=DEPENDENCIES,
     extras_require={
+<<<<<<< HEAD
         "test": [*TEST_DEPENDENCIES, *PLOT_DEPENDENCIES],
+=======
+        "test": [*TEST_DEPENDENCIES, *PLOT_DEPENDENCIES, *SERVER_DEPENDENCIES],
+        "serve": SERVER_DEPENDENCIES,
+        "plots": PLOT_DEPENDENCIES,
+>>>>>>> 8d5ca05 (Add `mtf serve`: texts in, texts and scores out, over HTTP)
         "peers": PEER_DEPENDENCIES,
         "plot": PLOT_DEPENDENCIES,
     },
     packages=[*find_packages(include=["mtf_models", "mtf_models.*"]), *GIN_FOLDERS, *DATA_FOLDERS],
     package_dir={**GIN_FOLDERS, **DATA_FOLDERS},
     package_data={
-        "mtf_models": ["py.typed"],
+        "mtf_models": ["py.typed", "serve/page.html"],
         **{package: ["*.gin", "*.md"] for package in GIN_FOLDERS},
         **{package: ["*"] for package in DATA_FOLDERS},
     },

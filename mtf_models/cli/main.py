@@ -20,6 +20,7 @@ COMMANDS = {
     "infer": "decode inputs with a trained model",
     "score": "say how likely a trained model finds targets",
     "export": "write a trained model as a SavedModel, which TensorFlow alone opens",
+    "serve": "answer requests over HTTP with a trained model",
     "compare": "train variants of a config side by side",
     "convert": "average or combine checkpoints, or write them in another format",
     "inspect": "show the variables of a run folder, checkpoint or config",

@@ -34,8 +34,10 @@ def bucketed(
         lengths: feature name to the longest that is read; what is longer is cut.
         rows: in a batch.
     """
-    shares = [2**n for n in range(_HALVINGS, -1, -1)]
-    widths = [{n: max(-(-x // s), min(x, _SHORTEST)) for n, x in lengths.items()} for s in shares]
+    widths = [
+        dict(zip(lengths, w, strict=True))
+        for w in zip(*map(widths_to, lengths.values()), strict=True)
+    ]
     buckets: dict[int, list[int]] = {}
     for place, example in enumerate(examples):
         sizes = {name: min(len(example[name]), lengths[name]) for name in lengths}
@@ -46,12 +48,23 @@ def bucketed(
             chosen = places[begin : begin + rows]
             filled = chosen + chosen[:1] * (rows - len(chosen))
             yield Bucketed(
-                {
-                    n: _padded([examples[p][n] for p in filled], w)
-                    for n, w in widths[number].items()
-                },
+                {n: padded([examples[p][n] for p in filled], w) for n, w in widths[number].items()},
                 chosen,
             )
+
+
+def widths_to(longest: int) -> list[int]:
+    """The widths of batches of rows up to a length: an eighth of it, a quarter, a half, all."""
+    shares = (2**n for n in range(_HALVINGS, -1, -1))
+    return [max(-(-longest // share), min(longest, _SHORTEST)) for share in shares]
+
+
+def padded(ids: Sequence[np.ndarray], width: int) -> np.ndarray:
+    """Rows of one width, int32 [rows, width]: zeros after the ids, what is longer is cut."""
+    found = np.zeros([len(ids), width], np.int32)
+    for row, values in zip(found, ids, strict=True):
+        row[: min(width, len(values))] = values[:width]
+    return found
 
 
 def trimmed(
@@ -59,10 +72,3 @@ def trimmed(
 ) -> dict[str, int]:
     """Feature name to how many examples are longer than what is read."""
     return {n: sum(len(e[n]) > longest for e in examples) for n, longest in lengths.items()}
-
-
-def _padded(ids: Sequence[np.ndarray], width: int) -> np.ndarray:
-    found = np.zeros([len(ids), width], np.int32)
-    for row, values in zip(found, ids, strict=True):
-        row[: min(width, len(values))] = values[:width]
-    return found

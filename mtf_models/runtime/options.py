@@ -283,6 +283,30 @@ class ScoreOptions(ExampleOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ServeOptions(ModelOptions):
+    """What `mtf serve` is asked to do.
+
+    Attributes:
+        task: whose vocabularies are used; None for the config's.
+        step: the checkpoint; None for the latest.
+        host: the address to listen at.
+        port: the port there; 0 for any that is free.
+        max_batch: at most so many requests are computed together.
+        max_queue: at most so many requests wait.
+        max_tokens: at most so many tokens are decoded for a request; None for as many as the
+            model's targets have.
+    """
+
+    task: str | None = None
+    step: int | None = None
+    host: str = "127.0.0.1"
+    port: int = 8000
+    max_batch: int = 8
+    max_queue: int = 256
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchOptions(ConfigOptions):
     """What `mtf bench` is asked to do.
 

@@ -9,11 +9,11 @@ from mtf_models.runtime.folder.load import restored_model
 from mtf_models.runtime.folder.recorded_config import read_folder_config, require_run_folder
 from mtf_models.runtime.folder.recorded_mesh import mesh_for
 from mtf_models.runtime.model.model import Model
-from mtf_models.runtime.options import EvalOptions, ExampleOptions, ExportOptions
+from mtf_models.runtime.options import EvalOptions, ExampleOptions, ExportOptions, ServeOptions
 
 
 def load_for_use(
-    options: EvalOptions | ExampleOptions | ExportOptions, mesh: Mesh | None = None
+    options: EvalOptions | ExampleOptions | ExportOptions | ServeOptions, mesh: Mesh | None = None
 ) -> tuple[Model, int]:
     """Loads the model of `options.model_dir`.
 

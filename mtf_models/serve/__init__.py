@@ -1,0 +1,1 @@
+"""A server: texts in, texts and scores out, over HTTP."""

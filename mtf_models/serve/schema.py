@@ -1,0 +1,95 @@
+"""What requests and answers hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from mtf_models.decode.options import DecodeOptions
+from mtf_models.errors import ConfigError
+
+MAX_CHARACTERS = 20_000
+"""Of a text; how many tokens are read is the model's to say."""
+
+Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
+_DECODING = ("beam_size", "alpha", "temperature", "top_k", "top_p", "num_return")
+
+
+class Generate(BaseModel):
+    """Asks for texts; what is left out is as the model's config says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    inputs: Text = Field(description="what to decode from; the prompt of a language model")
+    max_tokens: int | None = Field(None, ge=1, description="at most so many tokens")
+    beam_size: int | None = Field(None, ge=1, le=32, description="hypotheses of a beam search")
+    alpha: float | None = Field(None, ge=0, le=10, description="exponent of its length penalty")
+    temperature: float | None = Field(None, ge=0, le=100, description="above 0, to draw")
+    top_k: int | None = Field(None, ge=0, description="draw among so many of the likeliest")
+    top_p: float | None = Field(None, gt=0, le=1, description="draw among this probability")
+    num_return: int | None = Field(None, ge=1, le=32, description="sequences to return")
+    seed: int = Field(0, ge=0, lt=2**31, description="of what is drawn")
+    stop: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
+        default_factory=list, max_length=8, description="strings that end a text; not of a beam"
+    )
+    stream: bool = Field(False, description="whether tokens are sent as they come")
+
+    @model_validator(mode="after")
+    def fits_together(self) -> Self:
+        """Refuses what contradicts itself, in the words of decoding."""
+        try:
+            DecodeOptions(**self.decoding())
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        if (self.beam_size or 1) > 1 and (self.stream or self.stop):
+            raise ValueError("a beam search tells its texts at its end: leave out stream and stop")
+        if self.stream and (self.num_return or 1) > 1:
+            raise ValueError("a stream is of one text: leave num_return at 1")
+        return self
+
+    def decoding(self) -> dict[str, Any]:
+        """What is asked of decoding, by its names."""
+        given = {name: getattr(self, name) for name in _DECODING}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class Output(BaseModel):
+    """One text."""
+
+    text: str
+    score: float = Field(description="log-probability; of a beam, divided by the length penalty")
+    tokens: int = Field(description="of the text, its end counted")
+
+
+class Generated(BaseModel):
+    """The texts of one request, best first."""
+
+    outputs: list[Output]
+
+
+class Score(BaseModel):
+    """Asks how likely targets are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    targets: Text
+    inputs: Text | None = Field(None, description="what an encoder-decoder reads")
+
+
+class Scored(BaseModel):
+    """How likely they are."""
+
+    log_probability: float = Field(description="natural logarithm, the end of sequence counted")
+    tokens: int = Field(description="of the targets, the end counted")
+
+
+class Health(BaseModel):
+    """What is served."""
+
+    model: str
+    step: int
+    parameters: int
+    max_input_tokens: int
+    max_tokens: int
+    waiting: int = Field(description="requests that wait for the model")
