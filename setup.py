@@ -42,12 +42,9 @@ TEST_DEPENDENCIES = [
     "ruff>=0.12",
 ]
 
-<<<<<<< HEAD
-# What draws pictures: `mtf tasks show --png`, `mtf compare`.
-=======
 SERVER_DEPENDENCIES = ["fastapi>=0.135", "prometheus-client>=0.20", "uvicorn>=0.30"]
 
->>>>>>> 8d5ca05 (Add `mtf serve`: texts in, texts and scores out, over HTTP)
+# What draws pictures: `mtf tasks show --png`, `mtf compare`.
 PLOT_DEPENDENCIES = ["matplotlib>=3.9"]
 
 # What conversions to and from Hugging Face's format are compared with: several gigabytes.
@@ -86,15 +83,10 @@ setup(
     python_requires=">=3.11,<3.14",
     install_requires=DEPENDENCIES,
     extras_require={
-<<<<<<< HEAD
-        "test": [*TEST_DEPENDENCIES, *PLOT_DEPENDENCIES],
-=======
         "test": [*TEST_DEPENDENCIES, *PLOT_DEPENDENCIES, *SERVER_DEPENDENCIES],
-        "serve": SERVER_DEPENDENCIES,
-        "plots": PLOT_DEPENDENCIES,
->>>>>>> 8d5ca05 (Add `mtf serve`: texts in, texts and scores out, over HTTP)
         "peers": PEER_DEPENDENCIES,
         "plot": PLOT_DEPENDENCIES,
+        "serve": SERVER_DEPENDENCIES,
     },
     packages=[*find_packages(include=["mtf_models", "mtf_models.*"]), *GIN_FOLDERS, *DATA_FOLDERS],
     package_dir={**GIN_FOLDERS, **DATA_FOLDERS},
