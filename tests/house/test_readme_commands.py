@@ -13,6 +13,7 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Later flags override earlier ones, so a command is run as written but for its length.
 SHORTER = {
     "train": ["--steps=4", "--gin_param=mesh_eval_dataset_fn.num_eval_examples = 20"],
+    "compare": ["--steps=2", "--gin_param=compare.seeds = [0]"],
     "eval": ["--num_examples=20"],
     "bench": [
         "--steps=1",
