@@ -40,6 +40,7 @@ TEST_DEPENDENCIES = [
     "pytest>=8.2",
     "pytest-xdist>=3.6",
     "ruff>=0.12",
+    "selenium>=4.20",
 ]
 
 SERVER_DEPENDENCIES = ["fastapi>=0.135", "prometheus-client>=0.20", "uvicorn>=0.30"]

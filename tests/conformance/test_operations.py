@@ -73,7 +73,7 @@ def first_of_each_name(cases):
         yield pytest.param(case, marks=[pytest.mark.slow] if repeated else [], id=case.name)
 
 
-@pytest.mark.parametrize("case", first_of_each_name(ALONE))
+@pytest.mark.parametrize("case", [*first_of_each_name(ALONE)])
 def test_compiled_alone_they_equal_the_reference_on_the_most_split_layout(case):
     check(case, ["compiled"], on_two_axes)
 
