@@ -98,14 +98,15 @@ class Mesh:
         )
         return mine == others
 
-    def abstract(self, stand_ins: bool = False) -> Mesh:
+    def abstract(self, stand_ins: bool = False, notes: bool = False) -> Mesh:
         """The same axes and rules without devices, for the abstract pass.
 
         Args:
             stand_ins: whether sizes of batches are made up there.
+            notes: whether layouts are noted there, for a recording.
         """
         mesh = Mesh(self.shape, self.rules)
-        mesh._engine = RecorderEngine(stand_ins)
+        mesh._engine = RecorderEngine(stand_ins, notes)
         return mesh
 
     @classmethod
@@ -114,6 +115,11 @@ class Mesh:
         mesh = cls()
         mesh._engine = SingleEngine(None)
         return mesh
+
+    @property
+    def is_abstract(self) -> bool:
+        """Whether nothing is computed here, and tensors have no values."""
+        return isinstance(self._engine, RecorderEngine)
 
     def layout(self, shape: Shape, whole: Iterable[Dimension] = ()) -> Layout:
         """For each dimension the axis that it is split over, or None.
@@ -193,14 +199,18 @@ class Mesh:
         return self.engine.pin(value, self.layout(shape, whole))
 
     @contextlib.contextmanager
-    def running(self, operation: str) -> Iterator[None]:
-        """Around an operation: names it for messages and enters the engine's scope once."""
+    def running(self, operation: str) -> Iterator[bool]:
+        """Around an operation: names it for messages and enters the engine's scope once.
+
+        Yields:
+            Whether it is the outermost one.
+        """
         with scopes.running(operation) as outermost:
             if outermost:
                 with self.engine.scope():
-                    yield
+                    yield True
             else:
-                yield
+                yield False
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[None]:

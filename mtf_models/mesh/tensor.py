@@ -116,8 +116,12 @@ def operation(function: Callable[..., Result]) -> Callable[..., Result]:
     @functools.wraps(function)
     def run(*args: Any, name: str | None = None, **kwargs: Any) -> Result:
         mesh = _find_mesh([*args, *kwargs.values()], function.__name__)
-        with mesh.running(name or function.__name__):
-            return function(*args, **kwargs)
+        with mesh.running(name or function.__name__) as outermost:
+            result = function(*args, **kwargs)
+            if outermost and mesh.is_abstract:
+                values = [*args, *kwargs.values()]
+                mesh.engine.note(_shapes_of(values), _shapes_of([result]))
+            return result
 
     return run
 
@@ -161,6 +165,12 @@ def _find_mesh(values: Iterable[Any], operation_name: str) -> Mesh:
     raise ShapeError(
         f"mtf.{operation_name} needs an mtf.Tensor or an mtf.Mesh among its arguments."
     )
+
+
+def _shapes_of(values: Iterable[Any]) -> list[Shape]:
+    """The shapes of the tensors among values, and in lists of them."""
+    flat = [x for value in values for x in (value if isinstance(value, list | tuple) else [value])]
+    return [x.shape for x in flat if isinstance(x, Tensor)]
 
 
 def _meshes_of(value: Any) -> list[Mesh]:

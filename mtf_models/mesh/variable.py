@@ -16,6 +16,7 @@ from mtf_models.mesh import initializers, scopes
 from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape
 from mtf_models.mesh.dtype import DTypeLike, VariableDType, as_dtype, convert_to_variable_dtype
 from mtf_models.mesh.elementwise import cast
+from mtf_models.mesh.engines.recorder import StandIn
 from mtf_models.mesh.initializers import Initializer
 from mtf_models.mesh.layout import Layout
 from mtf_models.mesh.mesh import Mesh
@@ -51,7 +52,7 @@ class Variable:
         self.shape = spec.shape
         self.trainable = spec.trainable
         self.activations = {spec.dtype.activation}
-        self._held: tf.Variable | None = None
+        self._held: tf.Variable | StandIn | None = None
 
     @property
     def dtype(self) -> tf.DType:
@@ -69,15 +70,22 @@ class Variable:
         return self._held is not None
 
     @property
-    def held(self) -> tf.Variable:
+    def held(self) -> tf.Variable | StandIn:
         """The TensorFlow variable; allocated with its initial value at the first call."""
         self.allocate()
         return self._held
 
     def allocate(self) -> None:
         """Gives the variable its initial value, if it has none."""
-        if self._held is None:
+        if self._held is None and self._store.mesh.is_abstract:
+            self._held = self.stand_in_on(self._store.mesh)
+        elif self._held is None:
             self._held = self._allocate(self._initial_value())
+
+    def stand_in_on(self, mesh: Mesh) -> StandIn:
+        """What stands for the variable in an abstract pass over `mesh`."""
+        sizes = self.shape.to_integer_list
+        return mesh.engine.stand_in(self.name, sizes, self.dtype, mesh.layout(self.shape))
 
     def free(self) -> None:
         """Forgets the value; the next use begins with the initial one."""
@@ -175,6 +183,13 @@ class VariableStore:
         for variable in self.variables.values():
             variable.allocate()
 
+    def specified_on(self, mesh: Mesh) -> VariableStore:
+        """Variables of the same names and shapes on another mesh, without values."""
+        store = VariableStore(mesh, self.seed)
+        for variable in self.variables.values():
+            store.add(variable.spec).activations.update(variable.activations)
+        return store
+
     def read(self) -> dict[str, tf.Tensor]:
         """Every value, read once, for one step."""
         return {name: tf.convert_to_tensor(v.held) for name, v in self.variables.items()}
@@ -255,10 +270,7 @@ class _Source:
             return tf.stop_gradient(value)
         if self.table is None:
             mesh.check(variable.shape, variable.name)
-            # Of zeros TensorFlow may compute the value while it infers shapes.
-            return tf.raw_ops.Placeholder(
-                dtype=variable.dtype, shape=variable.shape.to_integer_list
-            )
+            return variable.stand_in_on(mesh).value
         if variable.name in self.table:
             return self.table[variable.name]
         if not self.makes_variables:

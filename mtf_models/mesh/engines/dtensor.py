@@ -15,6 +15,7 @@ from tensorflow.experimental import dtensor
 
 from mtf_models import processes
 from mtf_models.errors import DeviceError
+from mtf_models.mesh.engines.moving import moved
 from mtf_models.mesh.engines.single import Slice, as_tensor
 from mtf_models.mesh.layout import Layout
 
@@ -109,24 +110,8 @@ class DTensorEngine:
         return tf.bitcast(value, _FOLDED[value.dtype]) if small else value
 
     def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
-        """Lays a value out anew where a split may go from one of its axes to another.
-
-        The all-to-all of DTensor is wrong, in silence, for values of more than three axes neither
-        of whose two is the first. There the axis that was split is brought to the front for it.
-        It takes no bool and no small integers.
-        """
-        if not (value.dtype.is_floating or value.dtype in (tf.int32, tf.int64)):
-            wide = tf.cast(value, tf.int32 if value.dtype.size < 4 else tf.int64)
-            return self.pin(tf.cast(self.move(wide, before, after), value.dtype), after)
-        moved = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
-        if len(before) < 4 or len(moved) != 2 or 0 in moved:
-            return self.pin(value, after)
-        order = [moved[0], *(i for i in range(len(before)) if i != moved[0])]
-        value = self.pin(tf.transpose(value, order), tuple(before[i] for i in order))
-        # Twice, or in the gradient the old layout would spread back into the transposition.
-        for _ in range(2):
-            value = self.pin(value, tuple(after[i] for i in order))
-        return self.pin(tf.transpose(value, np.argsort(order).tolist()), after)
+        """Lays a value out anew where a split may go from one of its axes to another."""
+        return moved(value, before, after, self.pin)
 
     def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> dtensor.DVariable:
         """A variable that holds `initial` in its layout."""

@@ -1,52 +1,163 @@
-"""The engine of the abstract pass: nothing is held, and faults of layout are collected."""
+"""The engine of abstract passes: nothing is held, faults of layout are collected, pins noted."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, NoReturn
+import re
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import tensorflow as tf
 
 from mtf_models.errors import ShapeError
+from mtf_models.mesh import scopes
+from mtf_models.mesh.dimension import Shape
+from mtf_models.mesh.engines.moving import moved
 from mtf_models.mesh.engines.single import as_tensor
 from mtf_models.mesh.layout import Fault, Layout
 
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_.\\/-]")
+"""What names in a graph cannot contain."""
+
+
+class Argument(NamedTuple):
+    """A value that a program takes: a feature, a weight or a slot.
+
+    Attributes:
+        name: of the variable, or of the input.
+        layout: how it is laid out.
+        is_variable: whether it is held from step to step.
+    """
+
+    name: str
+    layout: Layout
+    is_variable: bool
+
+
+class Noted(NamedTuple):
+    """An operation of the language.
+
+    Attributes:
+        place: the variable scope and the name of the operation.
+        inputs: the shapes of its tensors.
+        outputs: the shapes of its results.
+    """
+
+    place: str
+    inputs: list[Shape]
+    outputs: list[Shape]
+
+
+class StandIn:
+    """A variable of which nothing is known but its shape.
+
+    Attributes:
+        value: a placeholder.
+        assigned: what the program put into it.
+    """
+
+    def __init__(self, value: tf.Tensor) -> None:
+        self.value = value
+        self.assigned: tf.Tensor | None = None
+
+    def assign(self, value: tf.Tensor) -> None:
+        """Notes the new value."""
+        self.assigned = value
+
+    def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> tf.Tensor:
+        return self.value
+
 
 class RecorderEngine:
-    """Runs a model symbolically in a `tf.Graph`, whatever mesh it is meant for.
+    """Runs a program symbolically in a `tf.Graph`, whatever mesh it is meant for.
 
     Args:
         stand_ins: whether sizes of batches are made up.
+        notes: whether the layouts that values are pinned to are noted, for a recording.
 
     Attributes:
         least_fused: no chain of operations is; all are recorded.
+        faults: what cannot be laid out.
+        pins: the layout of each pinned value, by the name of the graph's operation.
+        arguments: the values that the program takes, by the name of the graph's operation.
+        variables: what stands for variables, by name.
+        tape: watches them, if there is one.
+        operations: those of the language, in the order of their numbers in the graph.
     """
 
     least_fused = math.inf
 
-    def __init__(self, stand_ins: bool = False) -> None:
+    def __init__(self, stand_ins: bool = False, notes: bool = False) -> None:
         self.stand_ins = stand_ins
+        self.notes = notes
         self.faults: list[Fault] = []
+        self.pins: dict[str, Layout] = {}
+        self.arguments: dict[str, Argument] = {}
+        self.variables: dict[str, StandIn] = {}
+        self.tape: tf.GradientTape | None = None
+        self.operations: list[Noted] = []
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
-        """No device takes part."""
-        return contextlib.nullcontext()
+        """No device takes part; a recording numbers the operations in the names of the graph."""
+        if not self.notes:
+            return contextlib.nullcontext()
+        self.operations.append(Noted(scopes.current_place(), [], []))
+        place = _FORBIDDEN.sub("-", self.operations[-1].place)
+        return tf.name_scope(f"{place}.{len(self.operations) - 1}")
 
-    locked = scope
+    def note(self, inputs: list[Shape], outputs: list[Shape]) -> None:
+        """Notes the shapes of the operation that was entered last."""
+        if self.notes:
+            self.operations[-1] = Noted(self.operations[-1].place, inputs, outputs)
+
+    def locked(self) -> contextlib.AbstractContextManager[Any]:
+        """Nothing is compiled here."""
+        return contextlib.nullcontext()
 
     def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
         """A constant of the graph."""
-        return as_tensor(value, dtype)
+        return self.pin(as_tensor(value, dtype), layout)
 
     def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
-        """Leaves a symbolic value as it is."""
+        """Passes a symbolic value on; a recording notes its layout.
+
+        In the graph a pin is a CheckNumerics, the one public operation that passes a value on and
+        has one of its kind for gradient, which names the operation that it is the gradient of.
+        """
+        if not self.notes:
+            return value
+        if not value.dtype.is_floating:
+            value = tf.raw_ops.Identity(input=value)
+            self.pins[value.op.name] = layout
+            return value
+        number = len(self.pins)
+        value = tf.raw_ops.CheckNumerics(tensor=value, message=f"pin {number}.")
+        self.pins[value.op.name] = layout
         return value
 
     def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
-        """Leaves a symbolic value as it is."""
+        """Passes a symbolic value on; a recording notes its layouts."""
+        return moved(value, before, after, self.pin) if self.notes else value
+
+    def argument(
+        self, name: str, sizes: list[int], dtype: tf.DType, layout: Layout, is_variable: bool
+    ) -> tf.Tensor:
+        """A symbolic value that the program takes."""
+        # Of zeros TensorFlow may compute the value while it infers shapes.
+        value = tf.raw_ops.Placeholder(dtype=dtype, shape=sizes)
+        self.arguments[value.op.name] = Argument(name, layout, is_variable)
         return value
+
+    def stand_in(self, name: str, sizes: list[int], dtype: tf.DType, layout: Layout) -> StandIn:
+        """What stands for a variable that nobody allocates: one in each graph."""
+        known = self.variables.get(name)
+        if known is None or known.value.graph is not tf.compat.v1.get_default_graph():
+            known = StandIn(self.argument(name, sizes, dtype, layout, True))
+            self.variables[name] = known
+            if self.tape is not None:
+                self.tape.watch(known.value)
+        return known
 
     def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> NoReturn:
         """Refuses: the abstract pass allocates nothing."""

@@ -88,6 +88,11 @@ class Model:
         """How many graphs were compiled so far: one for each function and shape of inputs."""
         return sum(function.compilations for function in self._functions.values())
 
+    def on_mesh(self, mesh: Mesh) -> Model:
+        """The same model on another mesh, its variables without values."""
+        store = self._store.specified_on(mesh)
+        return Model(self.network, store, self.config, self.settings, self.variable_dtype)
+
     def __call__(self, features: Mapping[str, Any], mode: str = "eval") -> ModelOutput:
         """Computes logits and losses.
 

@@ -18,6 +18,7 @@ from mtf_models.errors import ConfigError, TrainingDiverged
 from mtf_models.mesh import Dimension, RandomStream, Shape, Tensor, Variable, VariableStore
 from mtf_models.mesh.dtype import VariableDType
 from mtf_models.mesh.initializers import zeros
+from mtf_models.mesh.recording.record import updating
 from mtf_models.mesh.variable import VariableSpec
 from mtf_models.optimize.adafactor import AdafactorOptimizer
 from mtf_models.optimize.microbatch import in_microbatches, num_microbatches
@@ -71,7 +72,7 @@ class Trainer:
             chosen_by = model.settings.variable_filter
             self.trained = trained_variables(model.variables.values(), chosen_by)
         self._slots_of = {v.name: self._add_slots(v) for v in self.trained}
-        self._step = CompiledFunction(model.mesh, self._compute_step)
+        self._step = CompiledFunction(model.mesh, self.compute_step)
         self._managers: dict[Path, CheckpointManager] = {}
 
     @property
@@ -200,12 +201,28 @@ class Trainer:
         values = {"learning_rate": np.float32(rate), "step": np.int32(self.step_number)}
         return {n: mtf.import_tf_tensor(self.model.mesh, v, Shape()) for n, v in values.items()}
 
-    def _compute_step(self, inputs: Tensors) -> Tensors:
-        """One step on the mesh; assigns all variables at its end."""
+    def compute_step(self, inputs: Tensors) -> Tensors:
+        """One step on the mesh; assigns all variables at its end.
+
+        Args:
+            inputs: the features, and the scalars "learning_rate" and "step".
+        """
         rate, step = inputs["learning_rate"], inputs["step"]
         features = {n: x for n, x in inputs.items() if n not in ("learning_rate", "step")}
         weights, slots = self.model.read(), self._slots.read()
         grads, losses = self._accumulated(features, step, weights)
+        with updating():
+            self._update(grads, weights, slots, rate, step)
+        return losses
+
+    def _update(
+        self,
+        grads: Tensors,
+        weights: Mapping[str, tf.Tensor],
+        slots: Mapping[str, tf.Tensor],
+        rate: Tensor,
+        step: Tensor,
+    ) -> None:
         for variable in self.trained:
             state = {s.name: self._named(s, slots) for s in self._slots_of[variable.name]}
             value = self._named(variable, weights)
@@ -214,7 +231,6 @@ class Trainer:
             variable.held.assign(new.value)
             for slot in self._slots_of[variable.name]:
                 slot.held.assign(state[slot.name].value)
-        return losses
 
     def _accumulated(
         self, features: Tensors, step: Tensor, weights: Mapping[str, tf.Tensor]

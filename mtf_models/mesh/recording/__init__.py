@@ -1,0 +1,1 @@
+"""What a program computes, holds and communicates, found out without running it."""

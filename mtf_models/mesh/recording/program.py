@@ -1,0 +1,215 @@
+"""A recorded program: the operations of its graph, in order, and what goes in and out."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from mtf_models.mesh.engines.recorder import Argument, RecorderEngine
+from mtf_models.mesh.layout import Layout
+from mtf_models.mesh.recording.constants import known_value
+
+PIN = "Pin"
+"""The type of a node that lays its operand out."""
+
+PIN_GRADIENT = "PinGradient"
+"""The type of a node that lays its first operand out like its second."""
+
+_PIN_NAMED_IN_GRADIENT = re.compile(r"b'pin (\d+)\.'")
+
+
+class Value(NamedTuple):
+    """One result of a node.
+
+    Attributes:
+        node: the index of the node.
+        number: which of its results.
+    """
+
+    node: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation of the graph.
+
+    Attributes:
+        index: its place in the program.
+        type: TensorFlow's name of the operation, or one of those above.
+        name: its name in the graph, which begins with where in the program it is.
+        inputs: its operands.
+        input_sizes: the sizes of each operand.
+        sizes: the sizes of each result.
+        dtypes: the dtype of each result.
+        attribute: looks an attribute up by name.
+        operation: of the graph.
+        layout: what a pin or an argument is laid out like; else None.
+    """
+
+    index: int
+    type: str
+    name: str
+    inputs: tuple[Value, ...]
+    input_sizes: tuple[tuple[int, ...], ...]
+    sizes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[tf.DType, ...]
+    operation: tf.Operation
+    layout: Layout | None = None
+
+    def attribute(self, name: str) -> Any:
+        """An attribute of the operation."""
+        return self.operation.get_attr(name)
+
+    def constant(self, number: int) -> np.ndarray | None:
+        """The value of an operand, if it is known beforehand."""
+        if number not in self._constants:
+            self._constants[number] = known_value(self.operation.inputs[number])
+        return self._constants[number]
+
+    @functools.cached_property
+    def _constants(self) -> dict[int, np.ndarray | None]:
+        return {}
+
+    @functools.cached_property
+    def parameters(self) -> bytes:
+        """What else than operands an operation depends on, as bytes that are equal if it is."""
+        if self.type in (PIN, PIN_GRADIENT):
+            return repr(self.layout).encode()
+        attributes = self.operation.node_def.attr
+        return b"".join(
+            name.encode() + attributes[name].SerializeToString()
+            for name in sorted(attributes)
+            if not name.startswith("_")
+        )
+
+    @functools.cached_property
+    def bytes(self) -> tuple[int, ...]:
+        """The bytes of each result, whole."""
+        return tuple(
+            int(np.prod(s, dtype=np.int64)) * d.size
+            for s, d in zip(self.sizes, self.dtypes, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Program:
+    """What was recorded.
+
+    Attributes:
+        nodes: the operations that the results depend on, each after its operands.
+        arguments: what goes in, by the index of its node.
+        results: what comes out.
+        variable_updates: for each argument that is a variable, its new value.
+    """
+
+    nodes: list[Node]
+    arguments: dict[int, Argument]
+    results: list[Value]
+    variable_updates: dict[int, Value]
+
+    @functools.cached_property
+    def uses(self) -> dict[Value, list[tuple[int, int]]]:
+        """The operands that each value is: the node and which operand of it."""
+        found: dict[Value, list[tuple[int, int]]] = {}
+        for node in self.nodes:
+            for i, value in enumerate(node.inputs):
+                found.setdefault(value, []).append((node.index, i))
+        return found
+
+
+def read(engine: RecorderEngine, results: Iterable[tf.Tensor]) -> Program:
+    """The program that leads to tensors of the present graph, and to new values of variables.
+
+    Args:
+        engine: noted the pins and arguments.
+        results: what the program returns.
+    """
+    results = list(results)
+    updated = [v for v in engine.variables.values() if v.assigned is not None]
+    operations = _needed([*results, *(v.assigned for v in updated)], engine)
+    forward = [name for name in engine.pins]
+    places: dict[int, int] = {}
+    nodes: list[Node] = []
+    by_name: dict[str, tf.Operation] = {}
+    for operation in operations:
+        by_name[operation.name] = operation
+        node = _node(operation, len(nodes), places, engine, forward, by_name)
+        places[id(operation)] = node.index
+        nodes.append(node)
+
+    def value(x: tf.Tensor) -> Value:
+        return Value(places[id(x.op)], x.value_index)
+
+    arguments = {n.index: engine.arguments[n.name] for n in nodes if n.name in engine.arguments}
+    updates = {places[id(v.value.op)]: value(v.assigned) for v in updated if id(v.value.op) in places}
+    return Program(nodes, arguments, [value(x) for x in results], updates)
+
+
+def _needed(wanted: Sequence[tf.Tensor], engine: RecorderEngine) -> list[tf.Operation]:
+    """The operations that tensors depend on, in the order in which they were made."""
+    if not wanted:
+        return []
+    graph = wanted[0].graph
+    reached = {id(x.op) for x in wanted}
+    pinned = list(engine.pins)
+    kept = []
+    for operation in reversed(graph.get_operations()):
+        if id(operation) not in reached:
+            continue
+        kept.append(operation)
+        reached.update(id(x.op) for x in operation.inputs)
+        like = _pin_of_gradient(operation, engine)
+        if like is not None:
+            reached.add(id(graph.get_operation_by_name(pinned[like]).inputs[0].op))
+    return kept[::-1]
+
+
+def _pin_of_gradient(operation: tf.Operation, engine: RecorderEngine) -> int | None:
+    """The number of the pin that an operation is the gradient of."""
+    if operation.type != "CheckNumerics" or operation.name in engine.pins:
+        return None
+    found = _PIN_NAMED_IN_GRADIENT.search(operation.get_attr("message").decode())
+    return int(found[1]) if found else None
+
+
+def _node(
+    operation: tf.Operation,
+    index: int,
+    places: dict[int, int],
+    engine: RecorderEngine,
+    pins: list[str],
+    by_name: dict[str, tf.Operation],
+) -> Node:
+    inputs = list(operation.inputs)
+    kind = operation.type
+    layout = engine.pins.get(operation.name)
+    if layout is not None:
+        kind = PIN
+    elif operation.name in engine.arguments:
+        layout = engine.arguments[operation.name].layout
+    like = _pin_of_gradient(operation, engine)
+    if like is not None:
+        kind = PIN_GRADIENT
+        inputs.append(by_name[pins[like]].inputs[0])
+    return Node(
+        index,
+        kind,
+        operation.name,
+        tuple(Value(places[id(x.op)], x.value_index) for x in inputs),
+        tuple(_sizes(x) for x in inputs),
+        tuple(_sizes(x) for x in operation.outputs),
+        tuple(x.dtype for x in operation.outputs),
+        operation,
+        layout,
+    )
+
+
+def _sizes(x: tf.Tensor) -> tuple[int, ...]:
+    return tuple(x.shape.as_list()) if x.shape.rank is not None else ()

@@ -1,0 +1,137 @@
+"""What is recorded of training steps, against what is executed and against formulas."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import mtf_models as mtf
+from mtf_models.optimize import AdamWeightDecayOptimizer
+
+T5 = ["models/t5.1.1.small.gin"]
+SMALL = ["d_model = 32", "num_layers = 1", "d_ff = 64", "num_heads = 8", "d_kv = 8"]
+FLOAT32 = 'utils.get_variable_dtype.activation_dtype = "float32"'
+ROWS, INPUTS, TARGETS = 8, 16, 8
+
+USUAL = "batch:batch,heads:model,d_ff:model,vocab:model"
+LAYOUTS = [
+    ("batch:8", "batch:batch"),
+    ("model:8", USUAL),
+    ("batch:4;model:2", USUAL),
+    ("model:8", "d_model:model"),
+    ("batch:2;model:2;rest:2", f"{USUAL},d_model:rest"),
+]
+
+
+@pytest.fixture
+def each_collective_apart(monkeypatch):
+    """TensorFlow would join the sums over devices, and pad them to whole kilobytes."""
+    monkeypatch.setenv("DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE", "1")
+
+
+def compare(gin_files, gin_params, mesh, folder):
+    model = mtf.build_model(gin_files, [*gin_params, FLOAT32], mesh)
+    lengths = {"inputs": INPUTS, "targets": TARGETS}
+    recording = mtf.record_step(model, ROWS, lengths)
+    predicted = Counter()
+    for (kind, axes), size in recording.exchanged.items():
+        predicted[kind, math.prod(mesh.axes[a] for a in axes)] += size
+    trainer = mtf.Trainer(model, learning_rate=0.1)
+    assert predicted == executed(trainer, folder)
+    assert predicted.total() > 0
+
+
+def executed(trainer, folder):
+    """The bytes that one device exchanges in the graph that runs, by kind and size of group."""
+    features = {
+        name: np.random.default_rng(0).integers(2, 100, [ROWS, length])
+        for name, length in (("inputs", INPUTS), ("targets", TARGETS))
+    }
+    writer = tf.summary.create_file_writer(str(folder))
+    tf.summary.trace_on(graph=True)
+    trainer.step(features)
+    with writer.as_default():
+        tf.summary.trace_export("step", step=0)
+    writer.close()
+    found = Counter()
+    for node, group in _collectives_of_one_device(folder):
+        sizes = [dim.size for dim in node.attr["_output_shapes"].list.shape[0].dim]
+        size = math.prod(sizes) * tf.as_dtype(node.attr["T"].type).size
+        # On CPUs an all-gather runs as a sum of parts that are zero but for one.
+        kind = "all-gather" if "AllGather" in node.name else "all-reduce"
+        kind = "all-to-all" if "AllToAll" in node.op else kind
+        found[kind, group] += size
+    return found
+
+
+def _collectives_of_one_device(folder):
+    for file in folder.iterdir():
+        for record in tf.data.TFRecordDataset(str(file)):
+            for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value:
+                run = tf.compat.v1.RunMetadata.FromString(value.tensor.string_val[0])
+                for function in run.function_graphs:
+                    for graph in function.partition_graphs:
+                        nodes = [n for n in graph.node if n.op.startswith("Collective")]
+                        constants = {n.name: n for n in graph.node if n.op == "Const"}
+                        if nodes:
+                            return [(n, _group_size(n, constants)) for n in nodes]
+    return []
+
+
+def _group_size(node, constants):
+    return int(tf.make_ndarray(constants[node.input[1].split(":")[0]].attr["value"].tensor))
+
+
+def test_exchanges_of_a_step_are_those_executed(each_collective_apart, tmp_path):
+    compare(T5, SMALL, mtf.Mesh("batch:2;model:4", layout=USUAL), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "layout"), LAYOUTS)
+def test_exchanges_of_a_step_on_more_layouts(shape, layout, each_collective_apart, tmp_path):
+    compare(T5, SMALL, mtf.Mesh(shape, layout=layout), tmp_path)
+
+
+@pytest.mark.slow
+def test_exchanges_of_a_step_of_experts(each_collective_apart, tmp_path):
+    small = ["d_model = 32", "d_ff = 64", "num_heads = 8", "d_kv = 8", "moe.MoE1D.group_size = 16"]
+    mesh = mtf.Mesh("batch:2;model:4", layout=f"{USUAL},experts:batch")
+    compare(["examples/switch_tiny.gin"], small, mesh, tmp_path)
+
+
+def test_flops_of_an_encoder_decoder():
+    layers, d, f, heads, kv, vocab = 2, 32, 64, 4, 8, 32128
+    params = [f"d_model = {d}", f"num_layers = {layers}", f"d_ff = {f}", f"num_heads = {heads}"]
+    model = mtf.build_model(T5, [*params, f"d_kv = {kv}"])
+    flops = mtf.record_step(model, ROWS, {"inputs": INPUTS, "targets": TARGETS}).flops
+    inner = heads * kv
+    sources, targets = ROWS * INPUTS, ROWS * TARGETS
+
+    def attention(queries, memory, memory_length):
+        """Multiplications for q and o, k and v, and logits and weighted sum."""
+        return 2 * queries * d * inner + 2 * memory * d * inner + 2 * queries * memory_length * inner
+
+    gated = 3 * d * f
+    encoder = layers * (attention(sources, sources, INPUTS) + sources * gated)
+    decoder = layers * (
+        attention(targets, targets, TARGETS)
+        + attention(targets, sources, INPUTS)
+        + targets * gated
+    )
+    logits = targets * d * vocab
+    # Forward once, backward twice: by both factors of each product.
+    assert flops == 2 * 3 * (encoder + decoder + logits)
+
+
+def test_slots_are_held_as_their_optimizer_has_them():
+    mesh = mtf.Mesh("batch:2;model:64", layout="batch:batch,d_ff:model,vocab:model,heads:model")
+    model = mtf.build_model(T5, ["d_model = 128", "num_layers = 1", "num_heads = 64"], mesh)
+    recording = mtf.record_step(model, ROWS, 16, AdamWeightDecayOptimizer())
+    weights = [v for v in recording.variables if "/adam_" not in v.name]
+    assert recording.memory.variables == 3 * sum(v.bytes for v in weights)
+    whole = {v.name: v.shape.size * 4 for v in model.variables.values()}
+    for held in weights:
+        assert held.bytes == whole[held.name] // (64 if "model" in held.layout else 1)
+    assert not any(v.is_allocated for v in model.variables.values())
