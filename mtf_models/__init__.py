@@ -16,6 +16,8 @@ _HOMES = {
     "Trainer": "mtf_models.runtime.training.trainer",
     "build_model": "mtf_models.runtime.model.build",
     "load_model": "mtf_models.runtime.folder.load",
+    "record": "mtf_models.mesh.recording.record",
+    "record_step": "mtf_models.runtime.training.record_step",
     "serialize_training_step": "mtf_models.optimize.training_step",
 }
 _LANGUAGE = "mtf_models.mesh"

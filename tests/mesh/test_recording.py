@@ -1,11 +1,13 @@
 """What is recorded of small programs, against what one computes by hand."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import mtf_models as mtf
-from mtf_models.errors import LayoutError, ShapeError
+from mtf_models.errors import LayoutError, MtfError, ShapeError
 from mtf_models.mesh.recording.constants import known_value
 
 MESH = mtf.Mesh("data:4;model:64", layout="batch:data,hidden:model")
@@ -34,8 +36,14 @@ def test_forward_of_a_perceptron_on_a_mesh_that_is_not_there():
     assert recording.memory.variables == 32 * 2 * 4 + 2 * 16 * 4
     einsums = [o for o in recording.operations if o.place == "einsum"]
     assert [(o.inputs, o.outputs) for o in einsums] == [
-        ([mtf.Shape("batch:8,io:32"), mtf.Shape("io:32,hidden:128")], [mtf.Shape("batch:8,hidden:128")]),
-        ([mtf.Shape("batch:8,hidden:128"), mtf.Shape("hidden:128,io_out:16")], [mtf.Shape("batch:8,io_out:16")]),
+        (
+            [mtf.Shape("batch:8,io:32"), mtf.Shape("io:32,hidden:128")],
+            [mtf.Shape("batch:8,hidden:128")],
+        ),
+        (
+            [mtf.Shape("batch:8,hidden:128"), mtf.Shape("hidden:128,io_out:16")],
+            [mtf.Shape("batch:8,io_out:16")],
+        ),
     ]
 
 
@@ -51,22 +59,19 @@ def test_gradients_sum_over_the_batch_axis():
     assert ("einsum", "forward") in phases and ("einsum", "backward") in phases
 
 
-@pytest.mark.parametrize(
-    ("target", "exchanged"),
-    [
-        ("batch:8,hidden:128,c:4", {}),
-        # The split of a goes to the new name of the other dimension.
-        ("other:8,batch:128,c:4", {("all-gather", ("data", "model")): 8 * 128 * 4 * 4 // 4}),
-    ],
-)
-def test_renaming_moves_a_split(target, exchanged):
-    def moved(x):
-        return mtf.reshape(x, target)
+def test_what_stays_in_place_is_not_exchanged():
+    def renamed(x):
+        return mtf.rename_dimension(x, "c", "d")
 
-    recording = mtf.record(moved, {"x": "batch:8,hidden:128,c:4"}, MESH)
-    assert set(recording.exchanged) == set() or exchanged
-    total = sum(recording.exchanged.values())
-    assert (total == 0) == (not exchanged)
+    assert mtf.record(renamed, {"x": "batch:8,hidden:128,c:4"}, MESH).exchanged == {}
+
+
+def test_a_dimension_made_whole_is_gathered():
+    def renamed(x):
+        return mtf.rename_dimension(x, "hidden", "whole")
+
+    recording = mtf.record(renamed, {"x": "batch:8,hidden:128,c:4"}, MESH)
+    assert recording.exchanged == {("all-gather", ("model",)): 2 * 128 * 4 * 4}
 
 
 def test_a_split_that_moves_is_one_all_to_all():
@@ -119,3 +124,28 @@ def test_constants_that_gradients_make():
         found = known_value(tf.math.invert_permutation(order))
         np.testing.assert_array_equal(found, [0, 2, 1])
         assert known_value(tf.raw_ops.Placeholder(dtype=tf.int32, shape=[2])) is None
+
+
+def test_loops_are_refused_and_not_passed_over():
+    def loop(x):
+        return mtf.while_loop(lambda x: mtf.less(mtf.reduce_sum(x), 9.0), lambda x: [x + 1.0], [x])
+
+    with pytest.raises(MtfError, match="loops"):
+        mtf.record(loop, {"x": "batch:8"}, mtf.Mesh())
+
+
+def test_what_is_said_of_a_device_that_is_too_small():
+    recording = mtf.record(loss, {"x": "batch:8,io:32"}, MESH)
+    need = recording.memory.peak
+    assert recording.fits(need).startswith("fits in")
+    assert recording.fits(need - 1).startswith("does not fit in")
+    assert "smaller batch" in recording.fits(need - 1)
+    assert "Adafactor" in recording.fits(recording.memory.variables - 1)
+
+
+def test_the_examples_of_the_guide(repository):
+    text = (repository / "docs" / "counting.md").read_text("utf-8")
+    program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    names: dict = {}
+    exec(compile(program, "counting.md", "exec"), names)
+    assert "fit" in names["recording"].fits(1.0)

@@ -151,13 +151,14 @@ class RecorderEngine:
 
     def stand_in(self, name: str, sizes: list[int], dtype: tf.DType, layout: Layout) -> StandIn:
         """What stands for a variable that nobody allocates: one in each graph."""
+        new = StandIn(self.argument(name, sizes, dtype, layout, True))
         known = self.variables.get(name)
-        if known is None or known.value.graph is not tf.compat.v1.get_default_graph():
-            known = StandIn(self.argument(name, sizes, dtype, layout, True))
-            self.variables[name] = known
-            if self.tape is not None:
-                self.tape.watch(known.value)
-        return known
+        if known is not None and known.value.graph is new.value.graph:
+            return known
+        self.variables[name] = new
+        if self.tape is not None:
+            self.tape.watch(new.value)
+        return new
 
     def make_variable(self, initial: tf.Tensor, layout: Layout, name: str) -> NoReturn:
         """Refuses: the abstract pass allocates nothing."""

@@ -49,6 +49,8 @@ class Collective(NamedTuple):
 
 def collectives_of(program: Program, layouts: dict[Value, Layout], axes: Axes) -> list[Collective]:
     """The exchanges of one run of a program, in the order of its operations."""
+    if all(size == 1 for size in axes.values()):
+        return []
     return _Expansion(program, layouts, axes).run()
 
 
@@ -150,9 +152,7 @@ class _Expansion:
             target = (*ins[0][:axis], None, *ins[0][axis + 1 :])
             self._relayout(node.inputs[0], ins[0], target, node)
         count = len(ins[1]) - batch
-        self._relayout(
-            node.inputs[1], ins[1], (*out[:batch], *out[axis : axis + count]), node
-        )
+        self._relayout(node.inputs[1], ins[1], (*out[:batch], *out[axis : axis + count]), node)
 
     def _segment_sum(self, node: Node, ins: Sequence[Layout], out: Layout) -> None:
         rank = len(ins[1])
@@ -219,8 +219,7 @@ class _Expansion:
             self._found.append(Collective(ALL_TO_ALL, (axis,), size, node.index))
             return
         split = tuple(
-            b if b and not a and b not in before else a
-            for a, b in zip(before, after, strict=True)
+            b if b and not a and b not in before else a for a, b in zip(before, after, strict=True)
         )
         gathered = tuple(a if a == b else None for a, b in zip(split, after, strict=True))
         gone = tuple(sorted(a for a, b in zip(split, gathered, strict=True) if a and not b))

@@ -69,8 +69,7 @@ def _backward(node: Node, layouts: Layouts, axes: Axes) -> list[Layout | None]:
     free = {x for x in equation.summed if all(term.count(x) < 2 for term in equation.operands)}
     return [
         tuple(
-            ANY if x in free else axis
-            for x, axis in zip(term, _layout(term, split), strict=True)
+            ANY if x in free else axis for x, axis in zip(term, _layout(term, split), strict=True)
         )
         for term in equation.operands
     ]

@@ -11,9 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from mtf_models.errors import MtfError
 from mtf_models.mesh.engines.recorder import Argument, RecorderEngine
 from mtf_models.mesh.layout import Layout
 from mtf_models.mesh.recording.constants import known_value
+
+_FUNCTIONS = frozenset(
+    """Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile
+    While""".split()
+)
 
 PIN = "Pin"
 """The type of a node that lays its operand out."""
@@ -130,10 +136,14 @@ def read(engine: RecorderEngine, results: Iterable[tf.Tensor]) -> Program:
     Args:
         engine: noted the pins and arguments.
         results: what the program returns.
+
+    Raises:
+        MtfError: if there are loops or branches, which are functions of their own in the graph.
     """
     results = list(results)
     updated = [v for v in engine.variables.values() if v.assigned is not None]
     operations = _needed([*results, *(v.assigned for v in updated)], engine)
+    _refuse_functions(operations)
     forward = [name for name in engine.pins]
     places: dict[int, int] = {}
     nodes: list[Node] = []
@@ -148,8 +158,21 @@ def read(engine: RecorderEngine, results: Iterable[tf.Tensor]) -> Program:
         return Value(places[id(x.op)], x.value_index)
 
     arguments = {n.index: engine.arguments[n.name] for n in nodes if n.name in engine.arguments}
-    updates = {places[id(v.value.op)]: value(v.assigned) for v in updated if id(v.value.op) in places}
+    updates = {
+        places[id(v.value.op)]: value(v.assigned) for v in updated if id(v.value.op) in places
+    }
     return Program(nodes, arguments, [value(x) for x in results], updates)
+
+
+def _refuse_functions(operations: Sequence[tf.Operation]) -> None:
+    found = [f"{x.name} ({x.type})" for x in operations if x.type in _FUNCTIONS]
+    if found:
+        raise MtfError(
+            f"A recording does not look into loops and branches, and there are "
+            f"{', '.join(found[:3])}{' and more' if found[3:] else ''}. Record one pass of the "
+            "loop; of a training step one micro-batch (serialize_num_microbatches."
+            "tokens_per_microbatch_per_replica = None, and the batch that much smaller)."
+        )
 
 
 def _needed(wanted: Sequence[tf.Tensor], engine: RecorderEngine) -> list[tf.Operation]:

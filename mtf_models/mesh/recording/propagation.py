@@ -27,6 +27,12 @@ def layouts_of(program: Program, axes: Axes) -> dict[Value, Layout]:
         program: what was recorded.
         axes: the mesh, axis name to size.
     """
+    if all(size == 1 for size in axes.values()):
+        return {
+            Value(node.index, i): whole(sizes)
+            for node in program.nodes
+            for i, sizes in enumerate(node.sizes)
+        }
     return _Propagation(program, axes).run()
 
 

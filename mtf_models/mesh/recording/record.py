@@ -120,6 +120,25 @@ class Recording:
                 total[exchange.kind, exchange.axes] += exchange.bytes
         return dict(total)
 
+    def fits(self, bytes_of_device: float) -> str:
+        """A line that says whether devices of a size can run the program, and else what to try.
+
+        Args:
+            bytes_of_device: what one device has for it.
+        """
+        held, peak = self.memory.variables, self.memory.peak
+        parts = f"{_gigabytes(held)} of variables, {_gigabytes(peak - held)} of values in between"
+        need = f"each device needs {_gigabytes(peak)}: {parts}"
+        if peak <= bytes_of_device:
+            return f"fits in {_gigabytes(bytes_of_device)}: {need}"
+        advice = ["split more dimensions, or over a larger mesh"]
+        if held <= bytes_of_device:
+            advice += ["take a smaller batch or micro-batches", "recompute layers for gradients"]
+        else:
+            advice += ["take Adafactor, whose slots are small"]
+        tries = ", or ".join(advice)
+        return f"does not fit in {_gigabytes(bytes_of_device)}: {need}; try to {tries}"
+
 
 def record(
     function: Callable[..., Any],
@@ -238,6 +257,10 @@ def _key(node: Node) -> tuple[int, str]:
     else:
         phase = BACKWARD if "gradient_tape" in node.name or node.type == "AddN" else FORWARD
     return int(found[-1]) if found else -1, phase
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.3g} GB"
 
 
 def _bytes(node: Node, layouts: Mapping[Value, Layout], axes: Mapping[str, int]) -> int:

@@ -74,7 +74,7 @@ def merged(a: Layout, b: Layout) -> Layout:
     return tuple(one(i) for i in range(rank))
 
 
-def elementwise_forward(node: Node, layouts: Layouts, axes: Axes) -> list[Layout | None]:
+def _elementwise_forward(node: Node, layouts: Layouts, axes: Axes) -> list[Layout | None]:
     known = [layout for layout in layouts if layout is not None]
     if not known:
         return [None]
@@ -224,13 +224,13 @@ def _broadcast_backward(node: Node, layouts: Layouts, axes: Axes) -> list[Layout
 
 def kept_where_equal(layout: Layout, sizes: Sequence[int], target: Sequence[int]) -> Layout:
     """The splits of the dimensions that an operation leaves whole in size."""
-    return tuple(
-        axis if n == m else None for axis, n, m in zip(layout, sizes, target, strict=True)
-    )
+    return tuple(axis if n == m else None for axis, n, m in zip(layout, sizes, target, strict=True))
 
 
 def _equal_forward(node: Node, layouts: Layouts, axes: Axes) -> list[Layout | None]:
-    known = [x for x, s in zip(layouts, node.input_sizes, strict=True) if len(s) == len(node.sizes[0])]
+    known = [
+        x for x, s in zip(layouts, node.input_sizes, strict=True) if len(s) == len(node.sizes[0])
+    ]
     if not known or known[0] is None:
         return [None] * len(node.sizes)
     return [kept_where_equal(known[0], node.input_sizes[0], s) for s in node.sizes]
@@ -371,7 +371,7 @@ MADE_WHOLE = frozenset(
     StatelessTruncatedNormalV2 StatelessRandomUniformFullIntV2 StatelessRandomGetAlg""".split()
 )
 
-_ELEMENTWISE = Rule(elementwise_forward, _elementwise_backward)
+_ELEMENTWISE = Rule(_elementwise_forward, _elementwise_backward)
 _REDUCTION = Rule(_reduce_forward, _reduce_backward)
 _MADE_WHOLE = Rule(_all_whole, _operands_whole)
 _EQUAL = Rule(_equal_forward, _equal_backward)

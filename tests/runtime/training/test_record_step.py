@@ -6,6 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.compat.proto.config_pb2 import RunMetadata
+from tensorboard.compat.proto.event_pb2 import Event
 
 import mtf_models as mtf
 from mtf_models.optimize import AdamWeightDecayOptimizer
@@ -69,8 +71,8 @@ def executed(trainer, folder):
 def _collectives_of_one_device(folder):
     for file in folder.iterdir():
         for record in tf.data.TFRecordDataset(str(file)):
-            for value in tf.compat.v1.Event.FromString(record.numpy()).summary.value:
-                run = tf.compat.v1.RunMetadata.FromString(value.tensor.string_val[0])
+            for value in Event.FromString(record.numpy()).summary.value:
+                run = RunMetadata.FromString(value.tensor.string_val[0])
                 for function in run.function_graphs:
                     for graph in function.partition_graphs:
                         nodes = [n for n in graph.node if n.op.startswith("Collective")]
@@ -111,14 +113,14 @@ def test_flops_of_an_encoder_decoder():
 
     def attention(queries, memory, memory_length):
         """Multiplications for q and o, k and v, and logits and weighted sum."""
-        return 2 * queries * d * inner + 2 * memory * d * inner + 2 * queries * memory_length * inner
+        return (
+            2 * queries * d * inner + 2 * memory * d * inner + 2 * queries * memory_length * inner
+        )
 
     gated = 3 * d * f
     encoder = layers * (attention(sources, sources, INPUTS) + sources * gated)
     decoder = layers * (
-        attention(targets, targets, TARGETS)
-        + attention(targets, sources, INPUTS)
-        + targets * gated
+        attention(targets, targets, TARGETS) + attention(targets, sources, INPUTS) + targets * gated
     )
     logits = targets * d * vocab
     # Forward once, backward twice: by both factors of each product.
