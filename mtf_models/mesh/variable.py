@@ -16,7 +16,7 @@ from mtf_models.mesh import initializers, scopes
 from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape
 from mtf_models.mesh.dtype import DTypeLike, VariableDType, as_dtype, convert_to_variable_dtype
 from mtf_models.mesh.elementwise import cast
-from mtf_models.mesh.engines.recorder import StandIn
+from mtf_models.mesh.engines.recorder import RecorderEngine, StandIn
 from mtf_models.mesh.initializers import Initializer
 from mtf_models.mesh.layout import Layout
 from mtf_models.mesh.mesh import Mesh
@@ -84,8 +84,9 @@ class Variable:
 
     def stand_in_on(self, mesh: Mesh) -> StandIn:
         """What stands for the variable in an abstract pass over `mesh`."""
+        engine = mesh.engine if mesh.is_abstract else RecorderEngine()
         sizes = self.shape.to_integer_list
-        return mesh.engine.stand_in(self.name, sizes, self.dtype, mesh.layout(self.shape))
+        return engine.stand_in(self.name, sizes, self.dtype, mesh.layout(self.shape))
 
     def free(self) -> None:
         """Forgets the value; the next use begins with the initial one."""

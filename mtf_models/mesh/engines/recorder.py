@@ -140,7 +140,7 @@ class RecorderEngine:
         """Passes a symbolic value on; a recording notes its layouts."""
         return moved(value, before, after, self.pin) if self.notes else value
 
-    def argument(
+    def new_argument(
         self, name: str, sizes: list[int], dtype: tf.DType, layout: Layout, is_variable: bool
     ) -> tf.Tensor:
         """A symbolic value that the program takes."""
@@ -151,7 +151,7 @@ class RecorderEngine:
 
     def stand_in(self, name: str, sizes: list[int], dtype: tf.DType, layout: Layout) -> StandIn:
         """What stands for a variable that nobody allocates: one in each graph."""
-        new = StandIn(self.argument(name, sizes, dtype, layout, True))
+        new = StandIn(self.new_argument(name, sizes, dtype, layout, True))
         known = self.variables.get(name)
         if known is not None and known.value.graph is new.value.graph:
             return known

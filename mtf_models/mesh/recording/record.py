@@ -198,7 +198,9 @@ def argument(mesh: Mesh, name: str, shape: Shape, dtype: tf.DType) -> Tensor:
     """A tensor that goes into a program on an abstract mesh."""
     mesh.check(shape, name)
     sizes = shape.to_integer_list
-    return Tensor(mesh, shape, mesh.engine.argument(name, sizes, dtype, mesh.layout(shape), False))
+    return Tensor(
+        mesh, shape, mesh.engine.new_argument(name, sizes, dtype, mesh.layout(shape), False)
+    )
 
 
 @contextlib.contextmanager
