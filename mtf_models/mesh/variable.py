@@ -18,7 +18,7 @@ from mtf_models.mesh.dtype import DTypeLike, VariableDType, as_dtype, convert_to
 from mtf_models.mesh.elementwise import cast
 from mtf_models.mesh.engines.recorder import RecorderEngine, StandIn
 from mtf_models.mesh.initializers import Initializer
-from mtf_models.mesh.layout import Layout
+from mtf_models.mesh.layout import Layout, tensor_layout
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor
@@ -85,8 +85,9 @@ class Variable:
     def stand_in_on(self, mesh: Mesh) -> StandIn:
         """What stands for the variable in an abstract pass over `mesh`."""
         engine = mesh.engine if mesh.is_abstract else RecorderEngine()
-        sizes = self.shape.to_integer_list
-        return engine.stand_in(self.name, sizes, self.dtype, mesh.layout(self.shape))
+        # Not `mesh.layout`, which would report again what was checked.
+        layout = tensor_layout(self.shape, mesh.rules, mesh.axes)
+        return engine.stand_in(self.name, self.shape.to_integer_list, self.dtype, layout)
 
     def free(self) -> None:
         """Forgets the value; the next use begins with the initial one."""

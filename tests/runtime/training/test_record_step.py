@@ -29,7 +29,7 @@ LAYOUTS = [
 
 @pytest.fixture
 def each_collective_apart(monkeypatch):
-    """TensorFlow would join the sums over devices, and pad them to whole kilobytes."""
+    """DTensor would join all-reduces, and pad each joined one to 1,024 elements."""
     monkeypatch.setenv("DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE", "1")
 
 
