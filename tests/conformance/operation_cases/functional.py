@@ -18,6 +18,11 @@ def cube_with_slope_of_square(x):
     )
 
 
+def scaled_and_its_length(x, y):
+    scaled = x * y
+    return [scaled, mtf.sqrt(mtf.reduce_sum(mtf.square(scaled), output_shape=[A]))]
+
+
 CASES = [
     Case(
         "custom_gradient",
@@ -25,6 +30,13 @@ CASES = [
         {"x": normal(A, B)},
         lambda x: x**3,
         {"gradient_reference": lambda dy, x: {"x": dy[0] * x}},
+    ),
+    case(
+        "fused",
+        lambda x, y: mtf.fused("scaled", scaled_and_its_length, [x, y]),
+        lambda x, y: [x * y, np.sqrt(((x * y) ** 2).sum(1))],
+        x=normal(A, B),
+        y=normal(B),
     ),
     case(
         "recompute_grad",
