@@ -124,7 +124,8 @@ class BeamSearch:
         )
         nothing = mtf.constant(mesh, NONE, shape)
         state = _State(first, alive, _Found(mtf.zeros_like(ids), nothing, nothing))
-        return self._result(advance_while(self._goes_on, self._advance, state))
+        as_kernel = self.step.runs_as_kernel(state.alive.log_probabilities.size)
+        return self._result(advance_while(self._goes_on, self._advance, state, as_kernel))
 
     def _goes_on(self, state: _State) -> Tensor:
         return mtf.reduce_any(mtf.logical_not(self._done(state)))

@@ -14,7 +14,10 @@ State = TypeVar("State")
 
 
 def advance_while(
-    goes_on: Callable[[State], Tensor], advance: Callable[[State], State], state: State
+    goes_on: Callable[[State], Tensor],
+    advance: Callable[[State], State],
+    state: State,
+    as_kernel: bool,
 ) -> State:
     """Advances a state as long as a condition holds, in one compiled loop.
 
@@ -22,6 +25,7 @@ def advance_while(
         goes_on: takes a state, returns a bool scalar.
         advance: takes a state, returns the next, of the same structure, shapes and dtypes.
         state: the first; tensors in named tuples and dicts.
+        as_kernel: see `mtf.while_loop`.
 
     Returns:
         The last state.
@@ -34,5 +38,6 @@ def advance_while(
         lambda *tensors: goes_on(packed(tensors)),
         lambda *tensors: tf.nest.flatten(advance(packed(tensors))),
         tf.nest.flatten(state),
+        as_kernel=as_kernel,
     )
     return packed(tuple(final))

@@ -80,7 +80,9 @@ class SamplingLoop:
             finished=mtf.zeros(mesh, batch, first.dtype),
             caches=rows.first_caches(made, caches, count),
         )
-        return self._result(advance_while(self._goes_on, self._advance, state))
+        # XLA cannot call the host.
+        as_kernel = self.options.listener is None and self.step.runs_as_kernel(batch.size)
+        return self._result(advance_while(self._goes_on, self._advance, state, as_kernel))
 
     def _goes_on(self, state: _State) -> Tensor:
         done = mtf.logical_or(mtf.greater(state.finished, 0), self.prompts.are_over(state.position))

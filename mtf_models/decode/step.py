@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 
 from mtf_models.mesh import Tensor
+from mtf_models.mesh.size import Size
 
 Caches = dict[str, Tensor]
 """What a step hands on to the next, by name; each tensor has the dimension `batch`."""
@@ -34,3 +35,11 @@ class Step(abc.ABC):
         Caches are repeated by who decodes; this is for what a step keeps of its rows besides.
         """
         return self
+
+    def runs_as_kernel(self, count: int | Size) -> bool:
+        """Whether XLA is to compile the loop over positions, see `mtf.while_loop`.
+
+        Args:
+            count: how many hypotheses, of all rows, are decoded at once.
+        """
+        return False

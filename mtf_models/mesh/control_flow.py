@@ -24,6 +24,7 @@ def while_loop(
     num_loop_vars: int | None = None,
     has_accumulators: bool = False,
     maximum_iterations: int | None = None,
+    as_kernel: bool = False,
 ) -> list[Tensor]:
     """Repeats `body_fn` while `cond_fn` holds; no gradient flows through it.
 
@@ -38,6 +39,8 @@ def while_loop(
         has_accumulators: whether what `body_fn` returns beyond the state is summed up over the
             iterations. Sums of bfloat16 and float16 are float32.
         maximum_iterations: stop after so many at the latest.
+        as_kernel: whether XLA compiles the whole loop where it can, in a compiled function on one
+            device. That takes seconds once, and pays where iterations are many and small.
 
     Returns:
         The last state, then the sums.
@@ -68,7 +71,10 @@ def while_loop(
         ]
         return [*found[:count], *sums]
 
-    return _loop(lambda *state: cond_fn(*state[:count]), body, inputs, maximum_iterations)
+    as_kernel = as_kernel and inputs[0].mesh.engine.compiles_loops and not tf.executing_eagerly()
+    return _loop(
+        lambda *state: cond_fn(*state[:count]), body, inputs, maximum_iterations, as_kernel
+    )
 
 
 def _loop(
@@ -76,6 +82,7 @@ def _loop(
     body_fn: Callable[..., list[Tensor]],
     inputs: list[Tensor],
     maximum_iterations: int | None,
+    as_kernel: bool,
 ) -> list[Tensor]:
     mesh, shapes = inputs[0].mesh, [x.shape for x in inputs]
 
@@ -99,15 +106,19 @@ def _loop(
         refuse("while_loop", [found if wrong else None])
         return holds.value
 
-    final = tf.while_loop(
-        condition,
-        body,
-        [_as_known(x.value, x.shape) for x in inputs],
-        shape_invariants=[static_shape(shape) for shape in shapes],
-        maximum_iterations=maximum_iterations,
-        # On a mesh two functions of one process must not share a name, and loops make functions.
-        name=f"loop_{next(_loops)}_",
-    )
+    def run(*values: tf.Tensor) -> list[tf.Tensor]:
+        return tf.while_loop(
+            condition,
+            body,
+            list(values),
+            shape_invariants=[static_shape(shape) for shape in shapes],
+            maximum_iterations=maximum_iterations,
+            # On a mesh two functions of one process must not share a name; loops make functions.
+            name=f"loop_{next(_loops)}_",
+        )
+
+    run = tf.function(run, jit_compile=True, autograph=False) if as_kernel else run
+    final = run(*[_as_known(x.value, x.shape) for x in inputs])
     return [make(mesh, value, shape) for value, shape in zip(final, shapes, strict=True)]
 
 

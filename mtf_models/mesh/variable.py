@@ -361,6 +361,12 @@ def store_in_use(asked_by: str) -> StoreInUse:
     return StoreInUse(store, table, source.makes_variables)
 
 
+def weights_in_use() -> int:
+    """How many numbers the variables hold that `get_variable` takes values from."""
+    source = _active.source
+    return sum(v.shape.size for v in source.store.variables.values()) if source else 0
+
+
 def get_variable(
     mesh: Mesh,
     name: str,

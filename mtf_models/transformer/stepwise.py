@@ -13,6 +13,8 @@ from mtf_models.decode.result import DecodeResult
 from mtf_models.decode.rows import repeated
 from mtf_models.decode.step import Caches, Step
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
+from mtf_models.mesh.size import Size
+from mtf_models.mesh.variable import weights_in_use
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
 from mtf_models.transformer.prefix import prefix_priority
@@ -20,6 +22,13 @@ from mtf_models.transformer.sequences import Features
 
 if TYPE_CHECKING:
     from mtf_models.transformer.unitransformer import Unitransformer
+
+
+_LEAST_WEIGHTS = 2**22
+"""Of so many weights compiling the loop as a kernel pays soon."""
+
+_MOST_ROWS = 1
+"""Products of a vector are those that XLA is fast at."""
 
 
 def decode_stepwise(
@@ -149,3 +158,9 @@ class StackStep(Step):
         step.constants = {name: repeated(x, times) for name, x in self.constants.items()}
         step.encoded = self.encoded and self.encoded.encoder_repeated(times)
         return step
+
+    def runs_as_kernel(self, count: int | Size) -> bool:
+        """See `Step`: the small operations of few rows take longer than reading the weights."""
+        if isinstance(count, Size) or count > _MOST_ROWS:
+            return False
+        return weights_in_use() >= _LEAST_WEIGHTS

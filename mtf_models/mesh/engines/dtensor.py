@@ -46,6 +46,7 @@ class DTensorEngine:
     Attributes:
         stand_ins: False; sizes of batches are real.
         least_fused: none are; DTensor expands single operations.
+        compiles_loops: False; DTensor expands single operations.
 
     Args:
         axes: of the mesh, with their sizes.
@@ -54,6 +55,7 @@ class DTensorEngine:
 
     stand_ins = False
     least_fused = math.inf
+    compiles_loops = False
 
     def __init__(self, axes: Mapping[str, int], devices: list[str]) -> None:
         self._axes = dict(axes)

@@ -84,9 +84,11 @@ class RecorderEngine:
         variables: what stands for variables, by name.
         tape: watches them, if there is one.
         operations: those of the language, in the order of their numbers in the graph.
+        compiles_loops: False; all operations are recorded.
     """
 
     least_fused = math.inf
+    compiles_loops = False
 
     def __init__(self, stand_ins: bool = False, notes: bool = False) -> None:
         self.stand_ins = stand_ins

@@ -33,6 +33,8 @@ class SingleEngine:
         least_fused: how many elements make it worth while to hand a chain of operations over to
             a kernel of its own.
         kernels: those that were compiled, see `mesh.fused`.
+        compiles_loops: whether XLA may compile loops; not where sizes, or the machine that a graph
+            will run on, are unknown.
     """
 
     stand_ins = False
@@ -41,6 +43,7 @@ class SingleEngine:
     def __init__(self, device: str | None) -> None:
         self._device = device
         self.kernels: dict[Hashable, Any] = {}
+        self.compiles_loops = device is not None
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Where operations run."""
