@@ -52,6 +52,7 @@ def check_layer(
     atol: float = 1e-5,
     bfloat16_tolerance: float = 0.05,
     seed: int = 0,
+    noise: float = 0.0,
 ) -> None:
     """Asserts of a layer what is promised of every one.
 
@@ -59,8 +60,8 @@ def check_layer(
       inputs and variables are, to the tolerance, eager and compiled, and lie as the rules say;
     - `gradients`: the gradient on one device has the slope of the results along a random direction;
     - `bfloat16`: with bfloat16 inputs and activations the results are near;
-    - `checkpoint`: what is saved on one layout and restored on another gives the same;
-    - `recompute`: so does the layer inside of `mtf.recompute_grad`, with its gradients.
+    - `checkpoint`: what is saved on one device and restored on the last layout is the same;
+    - `recompute`: inside of `mtf.recompute_grad` the layer and its gradients are the same.
 
     Args:
         layer: takes the inputs as `mtf.Tensor`s, in order, reads its variables by
@@ -71,19 +72,22 @@ def check_layer(
             what the layer must. By default the layer on one device.
         placements: where to run, or a function that chooses (`most_split`, which is the default,
             `covering` or `all_admissible`) among the layouts that fit all tensors of the layer.
+            The last is that on which checkpoints are restored.
         modes: how to run, "eager", "compiled" or both.
         promises: which of the above to check.
         rtol: relative tolerance.
         atol: absolute tolerance, times the largest magnitude that is expected where above 1.
         bfloat16_tolerance: both tolerances in bfloat16.
         seed: of the initial values.
+        noise: the standard deviation of what is added to the initial values before the layer runs,
+            so that the gradients of a layer that begins as nothing are not all 0.
 
     Raises:
         AssertionError: listing everything that is not kept.
         ConfigError: if a promise has another name.
     """
     _check_names(promises)
-    check = _Check(_as_function(layer), inputs, rtol, atol, seed)
+    check = _Check(_as_function(layer), inputs, rtol, atol, seed, noise)
     faults = []
     if reference is not None:
         faults += check.against(reference)
@@ -94,7 +98,7 @@ def check_layer(
     if "bfloat16" in promises:
         faults += check.in_bfloat16(bfloat16_tolerance)
     if "checkpoint" in promises:
-        faults += check.through_a_checkpoint()
+        faults += check.through_a_checkpoint(placements or most_split)
     if "recompute" in promises:
         faults += check.recomputed(modes)
     if faults:
@@ -110,14 +114,26 @@ def _check_names(promises: Sequence[str]) -> None:
 
 class _Check:
     def __init__(
-        self, function: Callable[..., Any], inputs: Inputs, rtol: float, atol: float, seed: int
+        self,
+        function: Callable[..., Any],
+        inputs: Inputs,
+        rtol: float,
+        atol: float,
+        seed: int,
+        noise: float,
     ) -> None:
         self.function, self.inputs, self.seed = function, inputs, seed
         self.tolerances = rtol, atol
         self.arrays = {name: rounded(array) for name, (_, array) in inputs.items()}
         self.shapes = {name: Shape(shape) for name, (shape, _) in inputs.items()}
         self.store = self.new_store(ONE_DEVICE)
-        self.values = {name: v.numpy() for name, v in self.store.variables.items()}
+        self.initial = {name: v.numpy() for name, v in self.store.variables.items()}
+        random = np.random.default_rng(seed)
+        self.values = {
+            name: (value + noise * random.normal(size=value.shape)).astype(value.dtype)
+            for name, value in self.initial.items()
+        }
+        self.assign(self.store)
         self.expected = self.run(self.store)
 
     def new_store(self, placement: Placement) -> VariableStore:
@@ -126,6 +142,11 @@ class _Check:
         self._collect(store)
         store.allocate()
         return store
+
+    def assign(self, store: VariableStore) -> None:
+        """Gives the variables the values that the layer is checked with."""
+        for name, value in self.values.items():
+            store.variables[name].assign(value)
 
     def fits(self, placement: Placement) -> bool:
         """Whether all tensors inside of the layer can be laid out so."""
@@ -213,9 +234,10 @@ class _Check:
         faults = []
         for placement in placements:
             store = self.new_store(placement)
-            for name, value in self.values.items():
+            for name, value in self.initial.items():
                 if not np.array_equal(store.variables[name].numpy(), value):
                     faults.append(f"{placement}: {name} begins with other values")
+            self.assign(store)
             for mode in modes:
                 try:
                     found = self.run(store, compiled=mode == "compiled")
@@ -246,8 +268,7 @@ class _Check:
             )
 
         found = (loss(1) - loss(-1)) / (2 * step)
-        for name, value in self.values.items():
-            self.store.variables[name].assign(value)
+        self.assign(self.store)
         told = sum(float((self.expected.gradients[n] * way[n]).sum()) for n in names)
         scale = max(1.0, abs(told), abs(found))
         if abs(found - told) <= 0.02 * scale:
@@ -269,18 +290,23 @@ class _Check:
         lines = differences(Outcome(found.shapes, values, {}), right, tolerance, tolerance)
         return [f"one device, bfloat16: {line}" for line in lines]
 
-    def through_a_checkpoint(self) -> list[str]:
-        """Saves on one device, restores where most is split, and compares."""
+    def through_a_checkpoint(self, placements: Sequence[Placement] | Placements) -> list[str]:
+        """Saves on one device, restores where most is split, and compares the values."""
         if not self.values:
             return []
-        other = self.new_store(self.split(most_split)[-1])
+        chosen = self.split(placements) if callable(placements) else placements
+        other = self.new_store(chosen[-1])
         for variable in other.variables.values():
             variable.assign(np.zeros(variable.shape.to_integer_list, np.float32))
         with tempfile.TemporaryDirectory() as folder:
             manager = CheckpointManager(folder)
             manager.save(1, self.store.variables)
             manager.restore(1, other.variables)
-        return self.compared("saved and restored", self.run(other, compiled=True))
+        return [
+            f"{chosen[-1]}: {name} is not restored to what was saved"
+            for name, value in self.values.items()
+            if not np.array_equal(other.variables[name].numpy(), value)
+        ]
 
     def recomputed(self, modes: Sequence[str]) -> list[str]:
         """Compares the layer with what it gives without keeping intermediate values."""
@@ -308,13 +334,17 @@ def _as_function(layer: Layer) -> Callable[..., Any]:
     return call
 
 
-def context_of(x: Tensor, mode: str = "eval", autoregressive: bool = False) -> Context:
-    """A context for a transformer's layer that is called alone, without padding.
+def context_of(
+    x: Tensor, mode: str = "eval", autoregressive: bool = False, **options: Any
+) -> Context:
+    """A context for a transformer's layer that is called alone.
 
     Args:
         x: [batch, length, d_model].
         mode: "train" or "eval".
         autoregressive: whether no position may see what comes after it.
+        **options: more attributes of `Context`, such as `sequence_id` where there is padding, and
+            `encoder_output` for a layer that attends to an encoder.
     """
     _, length, d_model = x.shape.dims
     return Context(
@@ -326,4 +356,5 @@ def context_of(x: Tensor, mode: str = "eval", autoregressive: bool = False) -> C
         d_model=d_model,
         position=mtf_range(x.mesh, length),
         autoregressive=autoregressive,
+        **options,
     )
