@@ -23,6 +23,7 @@ COMMANDS = {
     "serve": "answer requests over HTTP with a trained model",
     "compare": "train variants of a config side by side",
     "convert": "average or combine checkpoints, or write them in another format",
+    "zoo": "list configs, layers, stacks and routings, or show one of them",
     "inspect": "show the variables of a run folder, checkpoint or config",
     "tasks": "list tasks, show what is in them, train a vocabulary",
     "bench": "measure speed on this machine",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
+from mtf_models.layers.clipping import soft_cap
 from mtf_models.mesh import Dimension, Shape, Tensor
 
 MASKED = -1e9
@@ -28,6 +29,7 @@ def attention(
     float32_logits: bool = True,
     observe: Callable[[Tensor], None] | None = None,
     noise: Tensor | None = None,
+    logits_soft_cap: float | None = None,
 ) -> Tensor:
     """softmax(q k + bias) v (Vaswani et al. 2017, section 3.2.1; the scale is the caller's).
 
@@ -47,11 +49,12 @@ def attention(
         float32_logits: whether logits and softmax are computed in float32.
         observe: is given the logits, bias included.
         noise: multiplies the weights besides: dropout that is drawn elsewhere (`dropout_noise`).
+        logits_soft_cap: see `layers.clipping.soft_cap`; applied before the bias.
 
     Returns:
         The dimensions of `q` with `key_dim` replaced by `value_dim`.
     """
-    logits = attention_logits(q, k, key_dim, bias, float32_logits)
+    logits = attention_logits(q, k, key_dim, bias, float32_logits, logits_soft_cap)
     if observe is not None:
         observe(logits)
     weights = _weights(logits, memory_length_dim, extra_logit, v.dtype)
@@ -94,6 +97,7 @@ def hybrid_attention(
     extra_logit: float | None = None,
     float32_logits: bool = True,
     observe: Callable[[Tensor], None] | None = None,
+    logits_soft_cap: float | None = None,
 ) -> Tensor:
     """A mixture of softmax and doubly normalised attention (Ding et al. 2020, section 3).
 
@@ -117,8 +121,9 @@ def hybrid_attention(
         extra_logit: one more logit in each denominator.
         float32_logits: whether logits and softmax are computed in float32.
         observe: is given the logits, bias included.
+        logits_soft_cap: as for `attention`.
     """
-    logits = attention_logits(q, k, key_dim, bias, float32_logits)
+    logits = attention_logits(q, k, key_dim, bias, float32_logits, logits_soft_cap)
     if observe is not None:
         observe(logits)
     single = mtf.softmax(logits, memory_length_dim, extra_logit)
@@ -131,7 +136,12 @@ def hybrid_attention(
 
 
 def attention_logits(
-    q: Tensor, k: Tensor, key_dim: Dimension, bias: Tensor | None, float32_logits: bool = True
+    q: Tensor,
+    k: Tensor,
+    key_dim: Dimension,
+    bias: Tensor | None,
+    float32_logits: bool = True,
+    logits_soft_cap: float | None = None,
 ) -> Tensor:
     """Q k + bias: the dimensions of q and k without `key_dim`."""
     shape = _logits_shape(q.shape, k.shape, key_dim)
@@ -148,6 +158,7 @@ def attention_logits(
         logits = mtf.custom_gradient(in_float32, slopes, [q, k])
     else:
         logits = mtf.einsum([q, k], shape)
+    logits = soft_cap(logits, logits_soft_cap)
     return logits if bias is None else logits + mtf.cast(bias, logits.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Bounding gradients on their way back."""
+"""Bounding values, and gradients on their way back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Tensor
+
+
+def soft_cap(x: Tensor, cap: float | None) -> Tensor:
+    """Cap · tanh(x / cap): nearly x where it is small, and never beyond the cap.
+
+    As the logits of Gemma 2 (Gemma Team 2024, section 2).
+
+    Args:
+        x: any floating tensor.
+        cap: above 0; None for no bound.
+    """
+    return x if cap is None else mtf.tanh(x / cap) * cap
 
 
 @configurable(module="mesh_tensorflow.layers")

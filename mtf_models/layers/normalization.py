@@ -15,6 +15,7 @@ def rms_norm(
     epsilon: float = 1e-6,
     name: str = "rms_norm",
     percentage: float = 100.0,
+    use_scale: bool = True,
 ) -> Tensor:
     """X / sqrt(mean(x²) + epsilon) * scale (Zhang and Sennrich 2019), statistics in float32.
 
@@ -26,11 +27,15 @@ def rms_norm(
         name: the variable scope.
         percentage: the part of `dim`, from its beginning, that the mean is taken over (pRMSNorm in
             the same paper).
+        use_scale: whether there is a scale; without one there is no variable.
 
     Raises:
         ConfigError: if the percentage is not over 0 and at most 100.
     """
-    scale = _variable(x, name, "scale", Shape([dim]), variable_dtype, ones())
+    if use_scale:
+        scale = _variable(x, name, "scale", Shape([dim]), variable_dtype, ones())
+    else:
+        scale = mtf.ones(x.mesh, Shape(), x.dtype)
     return _over_root_mean_square(x, scale, dim, epsilon, percentage)
 
 
@@ -60,6 +65,7 @@ def layer_norm(
     variable_dtype: VariableDType | None = None,
     epsilon: float = 1e-6,
     name: str = "layer_prepostprocess",
+    use_bias: bool = True,
 ) -> Tensor:
     """(x - mean) / sqrt(variance + epsilon) * scale + bias (Ba et al. 2016), in float32.
 
@@ -70,15 +76,16 @@ def layer_norm(
             default float32 variables, activations as `x`.
         epsilon: keeps the root away from zero.
         name: the variable scope.
+        use_bias: whether a bias is added.
     """
     dtype = variable_dtype or VariableDType(activation=x.dtype)
     scope, shape = f"{name}/layer_norm", Shape([dim])
     scale = _variable(x, scope, "layer_norm_scale", shape, dtype, ones())
-    bias = _variable(x, scope, "layer_norm_bias", shape, dtype, zeros())
     wide = mtf.to_float(x)
     centred = wide - mtf.reduce_mean(wide, reduced_dim=dim)
     inverse = mtf.rsqrt(mtf.reduce_mean(mtf.square(centred), reduced_dim=dim) + epsilon)
-    return mtf.cast(centred * inverse, x.dtype) * scale + bias
+    y = mtf.cast(centred * inverse, x.dtype) * scale
+    return y + _variable(x, scope, "layer_norm_bias", shape, dtype, zeros()) if use_bias else y
 
 
 def _over_root_mean_square(

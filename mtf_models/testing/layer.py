@@ -70,17 +70,15 @@ def check_layer(
         inputs: for each name a named shape and an array; float64 is rounded to float32 first.
         reference: takes a mapping of the variables' values by name, and the arrays, and returns
             what the layer must. By default the layer on one device.
-        placements: where to run, or a function that chooses (`most_split`, which is the default,
-            `covering` or `all_admissible`) among the layouts that fit all tensors of the layer.
-            The last is that on which checkpoints are restored.
+        placements: where to run, checkpoints on the last, or a function that chooses layouts that
+            fit all tensors: `most_split`, which is the default, `covering` or `all_admissible`.
         modes: how to run, "eager", "compiled" or both.
         promises: which of the above to check.
         rtol: relative tolerance.
         atol: absolute tolerance, times the largest magnitude that is expected where above 1.
         bfloat16_tolerance: both tolerances in bfloat16.
         seed: of the initial values.
-        noise: the standard deviation of what is added to the initial values before the layer runs,
-            so that the gradients of a layer that begins as nothing are not all 0.
+        noise: the scale of what is added to initial values, for layers that begin as 0.
 
     Raises:
         AssertionError: listing everything that is not kept.

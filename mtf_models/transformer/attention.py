@@ -42,8 +42,9 @@ class SelfAttention(TransformerLayer):
         dropout_rate: the part of the attention weights that is dropped, by default the same for all
             queries.
         attention_kwargs: more arguments of `layers.attention.attention`: "float32_logits",
-            "extra_logit", and "dropout_broadcast_dims", a list of names of dimensions ("batch",
-            "length", "memory_length", "heads", "query_heads"), which takes the place of "length".
+            "extra_logit", "logits_soft_cap", and "dropout_broadcast_dims", a list of names of
+            dimensions ("batch", "length", "memory_length", "heads", "query_heads"), which takes the
+            place of "length".
         relative_attention_type: None, "bias" (a learned bias for each relative position, head and
             layer), "bias_shared" (one for all layers of a stack), "contextual" (see
             `contextual_bias`), "alibi" (see `alibi_bias`) or "rotary" (see `rotated`).

@@ -12,7 +12,7 @@ from mtf_models.transformer.context import Context
 
 FUNCTIONS = (None, "hybrid")
 RELATIVE_ATTENTION_TYPES = (None, "bias", "bias_shared", "contextual", "alibi", "rotary")
-KWARGS = ("dropout_broadcast_dims", "extra_logit", "float32_logits")
+KWARGS = ("dropout_broadcast_dims", "extra_logit", "float32_logits", "logits_soft_cap")
 LOGITS_DIMS = ("batch", "length", "memory_length", "heads", "query_heads")
 assert set(KWARGS) <= set(inspect.signature(attention).parameters)
 
@@ -57,6 +57,19 @@ def check_without(layer: Any, *options: str) -> None:
         )
 
 
+def check_compares(layer: Any) -> None:
+    """Refuses options for the products of queries and keys in a layer that does without them.
+
+    Raises:
+        ConfigError: if the products are to be capped.
+    """
+    if layer.attention_kwargs.get("logits_soft_cap") is not None:
+        raise ConfigError(
+            f"{type(layer).__name__}.attention_kwargs has logits_soft_cap, and this layer has "
+            "other logits than products of queries and keys: leave it out, or take SelfAttention."
+        )
+
+
 def require_encoder(layer: Any, context: Context) -> None:
     """Refuses a layer that attends to an encoder in a stack that has none.
 
@@ -96,6 +109,9 @@ def _faults(layer: Any) -> Iterator[str]:
         if dim not in LOGITS_DIMS:
             hint = did_you_mean(str(dim), LOGITS_DIMS)
             yield f"{name}.attention_kwargs has {dim!r} in dropout_broadcast_dims{hint}"
+    cap = layer.attention_kwargs.get("logits_soft_cap")
+    if cap is not None and cap <= 0:
+        yield f"{name}.attention_kwargs has logits_soft_cap = {cap}: give a number above 0, or None"
     if layer.relative_attention_type == "rotary" and layer.key_value_size % 2:
         yield (
             f"{name}.relative_attention_type is 'rotary', which turns the two halves of a head, "

@@ -13,9 +13,10 @@ from mtf_models.layers.attention import MASKED, attention
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.transformer.attend import attention_options
 from mtf_models.transformer.attention import SelfAttention
-from mtf_models.transformer.attention_faults import check_without
+from mtf_models.transformer.attention_faults import check_types, check_without
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.projections import AttentionProjections
+from mtf_models.transformer.rotary import rotated
 
 _SMALLEST_BLOCK = 128
 
@@ -36,6 +37,10 @@ class LocalSelfAttention(SelfAttention):
         shared_kv: as there.
         dropout_rate: as there.
         attention_kwargs: as there.
+        relative_attention_type: None or "rotary", as there.
+        rotary_base: as there.
+        look_ahead: how many later positions are seen in a stack that is not autoregressive; None
+            for `radius` of them.
 
     Raises:
         ConfigError: as there; if attention_func, z_loss_coeff or keep_query_heads_dims is bound for
@@ -52,6 +57,9 @@ class LocalSelfAttention(SelfAttention):
         shared_kv: bool = False,
         dropout_rate: float = 0.0,
         attention_kwargs: Mapping[str, Any] | None = None,
+        relative_attention_type: str | None = None,
+        rotary_base: float = 10000.0,
+        look_ahead: int | None = None,
     ) -> None:
         super().__init__(
             num_heads,
@@ -60,11 +68,19 @@ class LocalSelfAttention(SelfAttention):
             shared_kv,
             dropout_rate,
             attention_kwargs,
-            relative_attention_type=None,
+            relative_attention_type=relative_attention_type,
+            rotary_base=rotary_base,
         )
         require_positive(type(self).__name__, radius=radius)
+        check_types(self, relative_attention_type, (None, "rotary"))
+        if look_ahead is not None and look_ahead < 0:
+            raise ConfigError(
+                f"{type(self).__name__}.look_ahead is {look_ahead}: give a number of positions, or "
+                "None for radius."
+            )
         check_without(self, "attention_func", "z_loss_coeff", "keep_query_heads_dims")
         self.radius = radius
+        self.look_ahead = radius if look_ahead is None else look_ahead
 
     def call(self, context: Context, x: Tensor) -> Tensor:
         """See `TransformerLayer.call`."""
@@ -76,6 +92,8 @@ class LocalSelfAttention(SelfAttention):
         maps = self.projections(context)
         q, k = maps.query(x), maps.key(x)
         v = k if self.shared_kv else maps.value(x)
+        if self.relative_attention_type == "rotary":
+            q, k = (rotated(t, context.position, maps.key_dim, self.rotary_base) for t in (q, k))
         see = self._step if context.incremental else self._blocks
         return maps.output(see(context, maps, q, k, v))
 
@@ -83,8 +101,9 @@ class LocalSelfAttention(SelfAttention):
         self, context: Context, maps: AttentionProjections, q: Tensor, k: Tensor, v: Tensor
     ) -> Tensor:
         count = min(self.radius, context.memory_length_dim.size)
+        one = k
         k = context.recent("k", k, count)
-        v = k if self.shared_kv else context.recent("v", v, count)
+        v = k if v is one else context.recent("v", v, count)
         window = Dimension("window", count)
         place = mtf.reshape(context.position, Shape()) - (count - 1)
         place = mtf.mtf_range(context.mesh, window) + place
@@ -98,9 +117,9 @@ class LocalSelfAttention(SelfAttention):
     ) -> Tensor:
         count = min(self.radius, context.cache_length)
         context.remember("k", k, count)
-        if not self.shared_kv:
+        if v is not k:
             context.remember("v", v, count)
-        blocks = _Blocks(context, self.radius)
+        blocks = _Blocks(context, self.radius, self.look_ahead)
         options = attention_options(self, context)
         parts = {
             context.length_dim.name: (blocks.number, blocks.inside),
@@ -108,11 +127,11 @@ class LocalSelfAttention(SelfAttention):
         }
         alike = [parts.get(name, (name,)) for name in options["dropout_broadcast_dims"]]
         options["dropout_broadcast_dims"] = list(itertools.chain(*alike))
-        k = blocks.memory(k)
+        memory = blocks.memory(k)
         y = attention(
             blocks.queries(q),
-            k,
-            k if self.shared_kv else blocks.memory(v),
+            memory,
+            memory if v is k else blocks.memory(v),
             blocks.seen,
             maps.key_dim,
             maps.key_dim,
@@ -125,7 +144,7 @@ class LocalSelfAttention(SelfAttention):
 class _Blocks:
     """The positions of a sequence in blocks, and what each block sees."""
 
-    def __init__(self, context: Context, radius: int) -> None:
+    def __init__(self, context: Context, radius: int, look_ahead: int) -> None:
         self.context = context
         self.length = length = context.length_dim
         self.radius = radius
@@ -135,7 +154,8 @@ class _Blocks:
         # The blocks are called like the positions, so that they are split in the same way.
         self.number = Dimension(length.name, parts * -(-each // size))
         self.inside = Dimension("block_length", size)
-        self.margin = radius - 1 if context.autoregressive else radius
+        self.latest = 0 if context.autoregressive else look_ahead
+        self.margin = max(radius - 1, self.latest)
         margins = self.margin if context.autoregressive else 2 * self.margin
         self.seen = Dimension("memory_block_length", size + margins)
 
@@ -167,10 +187,9 @@ class _Blocks:
         query, memory = self.queries(position), self.memory(position)
         shape = query.shape + self.seen
         distance = mtf.sub(memory, query, output_shape=shape)
-        latest = 0 if self.context.autoregressive else self.radius
         hidden = [
             mtf.less(distance, 1 - self.radius),
-            mtf.greater(distance, latest),
+            mtf.greater(distance, self.latest),
             mtf.equal(memory, 0, output_shape=shape),
         ]
         sequence = self.context.sequence_id

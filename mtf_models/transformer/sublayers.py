@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import mtf_models.mesh as mtf
@@ -41,9 +42,11 @@ def sublayer_rms_norm(
     context: Context,
     epsilon: float = 1e-6,
     name: str = "rms_norm",
+    use_scale: bool = True,
 ) -> Tensor:
     """See `layers.normalization.rms_norm`, over d_model."""
-    return rms_norm(x, context.d_model, context.variable_dtype, epsilon, name)
+    dtype = context.variable_dtype
+    return rms_norm(x, context.d_model, dtype, epsilon, name, use_scale=use_scale)
 
 
 @configurable(module=_MODULE)
@@ -85,11 +88,30 @@ def sublayer_scale_norm(
 
 @configurable(module=_MODULE)
 def sublayer_true_layer_norm(
-    x: Tensor, layer_stack: LayerStack, context: Context, epsilon: float = 1e-6
+    x: Tensor,
+    layer_stack: LayerStack,
+    context: Context,
+    epsilon: float = 1e-6,
+    name: str = "true_layer_norm",
+    use_bias: bool = True,
 ) -> Tensor:
     """See `layers.normalization.layer_norm`, over d_model."""
-    with mtf.variable_scope("true_layer_norm"):
-        return layer_norm(x, context.d_model, context.variable_dtype, epsilon)
+    with mtf.variable_scope(name):
+        return layer_norm(x, context.d_model, context.variable_dtype, epsilon, use_bias=use_bias)
+
+
+@configurable(module=_MODULE)
+def sublayer_except_first(
+    x: Tensor,
+    layer_stack: LayerStack,
+    context: Context,
+    sublayer: Callable[[Tensor, LayerStack, Context], Tensor] = sublayer_true_layer_norm,
+) -> Tensor:
+    """Applies a sublayer at every layer of the stack but the first.
+
+    For stacks whose input is normed already, by one of `LayerStack.sublayers_initial`.
+    """
+    return x if context.layer.index == 0 else sublayer(x, layer_stack, context)
 
 
 @configurable(module=_MODULE)

@@ -13,7 +13,7 @@ from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.mesh.initializers import constant
 from mtf_models.transformer.attend import attention_options
 from mtf_models.transformer.attention import SelfAttention
-from mtf_models.transformer.attention_faults import check_types, check_without
+from mtf_models.transformer.attention_faults import check_compares, check_types, check_without
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.projections import AttentionProjections
 from mtf_models.transformer.relative_attention import LEARNED, plus, self_attention_bias
@@ -61,6 +61,7 @@ class Synthesizer(SelfAttention):
             known = ", ".join(map(repr, MODES))
             raise ConfigError(f"{name}.synthesize_mode is {synthesize_mode!r}; it can be {known}.")
         check_without(self, "attention_func", "z_loss_coeff", "use_bias")
+        check_compares(self)
         self.synthesize_mode = synthesize_mode
         self.table_length = table_length
 

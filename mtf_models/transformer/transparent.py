@@ -11,6 +11,7 @@ from mtf_models.errors import ConfigError, require_positive
 from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.mesh.initializers import zeros
 from mtf_models.transformer.attention import EncDecAttention
+from mtf_models.transformer.attention_faults import require_encoder
 from mtf_models.transformer.context import Context
 
 
@@ -62,6 +63,7 @@ class TransparentEncDecAttention(EncDecAttention):
 
     def call(self, context: Context, x: Tensor) -> Tensor:
         """See `EncDecAttention.call`."""
+        require_encoder(self, context)
         mixture = context.encoder_memory("mixture", lambda _: self._mixture(context))
         return super().call(dataclasses.replace(context, encoder_output=mixture), x)
 

@@ -13,6 +13,7 @@ from mtf_models.data.delimited import check_aligned
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.result import DecodeResult
 from mtf_models.errors import ConfigError, DataError, require_positive
+from mtf_models.layers.clipping import soft_cap
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
 from mtf_models.mesh.initializers import random_normal
@@ -69,6 +70,7 @@ class Unitransformer:
             over a mesh; the added entries are masked everywhere.
         type_vocab_size: how many types of tokens are embedded and added to the ids' embeddings, by
             the feature "inputs_token_type" (0 without it); None for no such embedding.
+        logits_soft_cap: see `layers.clipping.soft_cap`, of the logits of classes.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Unitransformer:
         token_dropout_rate: float = 0.0,
         pad_vocab_multiple: int = 1,
         type_vocab_size: int | None = None,
+        logits_soft_cap: float | None = None,
     ) -> None:
         require_positive("Unitransformer", d_model=d_model, vocab_divisor=vocab_divisor)
         self.layer_stack = layer_stack
@@ -116,6 +119,7 @@ class Unitransformer:
         self.loss_denominator = loss_denominator
         self.token_dropout_rate = token_dropout_rate
         self.pad_vocab_multiple = pad_vocab_multiple
+        self.logits_soft_cap = logits_soft_cap
         self.type_vocab_size = type_vocab_size
         self._check(ensemble)
 
@@ -138,6 +142,11 @@ class Unitransformer:
             raise ConfigError(
                 f"{name}.type_vocab_size is {self.type_vocab_size}: types of tokens are for models "
                 'of run.model_type = "aligned".'
+            )
+        if self.logits_soft_cap is not None and self.logits_soft_cap <= 0:
+            raise ConfigError(
+                f"{name}.logits_soft_cap is {self.logits_soft_cap}: give a number above 0, or None "
+                "for none."
             )
 
     @property
@@ -346,7 +355,7 @@ class Unitransformer:
         else:
             with self.variables(self.name):
                 logits = untied_logits(hidden, vocab, self.d_model, context.variable_dtype)
-        return vocab.mask_padding(logits)
+        return vocab.mask_padding(soft_cap(logits, self.logits_soft_cap))
 
     def reduced(self, logits: Tensor) -> Tensor:
         """The logits of an ensemble of those of its members; others as they are."""

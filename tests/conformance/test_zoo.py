@@ -4,65 +4,64 @@ By default one case of each class runs eagerly on one layout, those of a subject
 tests marked slow compile every case on layouts that split its dimensions in every way.
 """
 
-import importlib
-import inspect
-import pkgutil
+import gc
 
 import pytest
 
+import mtf_models as mtf
 from layer_cases import CASES, SUBJECTS
-from layer_cases.case import together
-from mtf_models import transformer
-from mtf_models.configurable import registered
+from layer_cases.case import ROWS, X, together
+from mtf_models.errors import ConfigError
+from mtf_models.runtime.model.catalogue import classes
+from mtf_models.runtime.registry import register
 from mtf_models.testing import Placement, check_layer, covering
-from mtf_models.transformer.layer import TransformerLayer
-from mtf_models.transformer.stack import LayerStack
+from mtf_models.transformer.feed_forward import DenseReluDense
 
 # Where variables begin at 0 the gradients of others would be 0, whatever they should be.
 NOISE = 0.1
 
 
-def classes(modules):
-    """What has to keep the promises: layers, stacks, and whatever else gin may name."""
-    names = {selector.rsplit(".", 1)[1] for selector in registered()}
-    return {
-        found
-        for module in modules
-        for found in vars(module).values()
-        if inspect.isclass(found)
-        and found.__module__ == module.__name__
-        and not inspect.isabstract(found)
-        and not found.__name__.startswith("_")
-        and (issubclass(found, TransformerLayer | LayerStack) or found.__name__ in names)
-    }
-
-
-def modules():
-    packages = pkgutil.walk_packages(transformer.__path__, f"{transformer.__name__}.")
-    return [importlib.import_module(found.name) for found in packages]
-
-
-def lacking(modules):
+def lacking():
     """The classes that no case is of."""
-    return {found.__name__ for found in classes(modules) - {case.cls for case in CASES}}
+    made = {found for found in classes() if found.__module__.startswith("mtf_models.")}
+    return {found.__name__ for found in made - {case.cls for case in CASES}}
 
 
 def test_every_class_has_a_case():
-    assert lacking(modules()) == set()
+    register()
+    assert lacking() == set()
 
 
-def test_a_class_without_a_case_is_noticed(monkeypatch):
-    module = importlib.import_module("mtf_models.transformer.feed_forward")
+def test_a_class_without_a_case_is_noticed():
+    register()
 
-    class New(module.DenseReluDense):
-        __module__ = module.__name__
+    class NewLayer(DenseReluDense):
+        __module__ = "mtf_models.transformer.new"
 
-    monkeypatch.setattr(module, "New", New, raising=False)
-    assert lacking(modules()) == {"New"}
+    assert lacking() == {"NewLayer"}
+    del NewLayer
+    gc.collect()  # Classes are known as long as they are there.
+    assert lacking() == set()
 
 
 def test_names_tell_cases_apart():
     assert len({case.name for case in CASES}) == len(CASES)
+
+
+TO_ENCODERS = [case for case in CASES if "encoded" in case.inputs]
+
+
+@pytest.mark.parametrize("case", TO_ENCODERS, ids=lambda case: case.name)
+def test_layers_that_attend_to_an_encoder_say_that_there_is_none(case):
+    mesh = mtf.Mesh()
+    given = [
+        mtf.import_tf_tensor(mesh, a.astype("f" if a.dtype.kind == "f" else "i"), s)
+        for s, a in (X, ROWS)
+    ]
+    with mtf.VariableStore(mesh).eager(), pytest.raises(ConfigError) as error:
+        case.function(*given)
+    assert "attends to an encoder, and this stack has none" in str(error.value)
+    assert "decoder/make_layer_stack.layers" in str(error.value)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

@@ -1,4 +1,4 @@
-"""Gradients are bounded by their root mean square."""
+"""Values are bounded softly, gradients by their root mean square."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.errors import ConfigError
-from mtf_models.layers.clipping import clip_activation_gradient
+from mtf_models.layers.clipping import clip_activation_gradient, soft_cap
 
 SLOPES = np.array([3.0, -4.0, 12.0, 0.0], np.float32)  # their root mean square is 6.5
 
@@ -29,6 +29,15 @@ def slopes(bound, layout=""):
 @pytest.mark.parametrize("bound, factor", [(1.3, 0.2), (6.5, 1.0), (100.0, 1.0), (None, 1.0)])
 def test_the_bound(bound, factor, layout):
     np.testing.assert_allclose(slopes(bound, layout), SLOPES * factor, rtol=1e-6)
+
+
+def test_a_soft_cap():
+    array = np.array([-1e3, -3.0, -0.01, 0.0, 2.0, 1e3], np.float32)
+    x = mtf.import_tf_tensor(mtf.Mesh(), array, "d_model:6")
+    found = soft_cap(x, 2.0).numpy()
+    right = [-2.0, -2 * np.tanh(1.5), -0.01, 0.0, 2 * np.tanh(1.0), 2.0]
+    np.testing.assert_allclose(found, right, rtol=1e-5)
+    assert soft_cap(x, None) is x
 
 
 def test_a_bound_of_nothing():

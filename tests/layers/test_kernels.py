@@ -33,6 +33,11 @@ def attend(q, k, v, bias):
     return tf.einsum("blm,bmd->bld", tf.nn.softmax(tf.einsum("bld,bmd->blm", q, k) + bias), v)
 
 
+def attend_capped(q, k, v, bias):
+    logits = 3.0 * tf.tanh(tf.einsum("bld,bmd->blm", q, k) / 3.0)
+    return tf.einsum("blm,bmd->bld", tf.nn.softmax(logits + bias), v)
+
+
 def mesh_cross_entropy(x):
     targets = mtf.import_tf_tensor(x.mesh, TARGETS, [B, L])
     return softmax_cross_entropy(x, targets, D, z_loss=0.1, label_smoothing=0.1)
@@ -43,6 +48,11 @@ CASES = {
         lambda x, _: rms_norm(x, D, mtf.VariableDType()),
         norm,
         [[B, L, D], [D]],
+    ),
+    "norm_without_scale": (
+        lambda x: rms_norm(x, D, mtf.VariableDType(), use_scale=False),
+        lambda x: norm(x, 1.0),
+        [[B, L, D]],
     ),
     "gate": (lambda x, y: activated_product([x, y], ["gelu", "linear"]), gate, [[B, L, D]] * 2),
     "swish": (
@@ -60,6 +70,11 @@ CASES = {
     "attention": (
         lambda q, k, v, bias: attention(q, k, v, M, D, D, bias),
         attend,
+        [[B, L, D], [B, M, D], [B, M, D], [L, M]],
+    ),
+    "attention_with_capped_logits": (
+        lambda q, k, v, bias: attention(q, k, v, M, D, D, bias, logits_soft_cap=3.0),
+        attend_capped,
         [[B, L, D], [B, M, D], [B, M, D], [L, M]],
     ),
 }

@@ -83,6 +83,32 @@ def test_initial_values_do_not_scale(norm, reference):
     np.testing.assert_allclose(y, reference(array), rtol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "norm, option, reference",
+    [
+        (rms_norm, "use_scale", lambda x: rms_reference(x, 1.0, 1e-6)),
+        (
+            layer_norm,
+            "use_bias",
+            lambda x: 2 * (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True),
+        ),
+    ],
+)
+def test_norms_with_fewer_variables(norm, option, reference):
+    mesh = mtf.Mesh()
+    store = mtf.VariableStore(mesh)
+    array = np.random.default_rng(1).normal(size=(2, 8)).astype(np.float32)
+    x = mtf.import_tf_tensor(mesh, array, "batch:2 d_model:8")
+    with store.eager():
+        norm(x, D, mtf.VariableDType(), **{option: False})
+        for variable in store.variables.values():
+            variable.assign(np.full([8], 2.0, np.float32))
+    with store.eager():
+        y = norm(x, D, mtf.VariableDType(), **{option: False})
+    assert len(store.variables) == (norm is layer_norm)
+    np.testing.assert_allclose(y, reference(array), rtol=1e-4)
+
+
 def test_statistics_are_float32():
     # The squares, 1 and 255 times 2^-8, add up to 2 - 2^-8, and to 1 in bfloat16.
     mesh, wide = mtf.Mesh(), mtf.Dimension("d_model", 256)

@@ -13,6 +13,7 @@ from mtf_models.transformer.attention import EncDecAttention, SelfAttention
         ({"attention_func": "hybird"}, 'SelfAttention.attention_func is .*None, "hybrid"'),
         ({"attention_kwargs": {"extra_logits": 0.0}}, "'extra_logits'.*extra_logit"),
         ({"attention_kwargs": {"dropout_broadcast_dims": ["lenght"]}}, "'lenght'.*length"),
+        ({"attention_kwargs": {"logits_soft_cap": 0.0}}, "soft_cap = 0.0: give a number above 0"),
         ({"relative_attention_type": "rotary", "key_value_size": 7}, "is 7: make it even"),
         ({"keep_query_heads_dims": True}, "set combine_dims = False"),
         ({"num_heads": 6, "num_memory_heads": 4}, "6 query heads cannot share 4 memory heads"),
@@ -40,6 +41,17 @@ def test_options_that_a_layer_inherits_and_does_nothing_with(build, layer, optio
         "transformer_layers.SelfAttention.shared_kv = True",
     ]
     with pytest.raises(ConfigError, match=f"{layer} has {option}, which it does nothing with"):
+        build("lm_tiny", *params)
+
+
+@pytest.mark.parametrize("layer", ["Synthesizer", "ExpertsSelfAttention"])
+def test_a_cap_of_products_that_a_layer_does_not_make(build, layer):
+    params = [
+        f"make_layer_stack.layers = [@{layer}]",
+        "transformer_layers.SelfAttention.attention_kwargs = {'logits_soft_cap': 2.0}",
+        "transformer_layers.SelfAttention.shared_kv = True",
+    ]
+    with pytest.raises(ConfigError, match=f"{layer}.attention_kwargs has logits_soft_cap"):
         build("lm_tiny", *params)
 
 

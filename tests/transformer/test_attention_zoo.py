@@ -12,6 +12,9 @@ LAYERS = {
     "alibi": '(@SelfAttention, {"relative_attention_type": "alibi", "shared_kv": True})',
     "contextual": '(@SelfAttention, {"relative_attention_type": "contextual"})',
     "local": '(@LocalSelfAttention, {"radius": 3, "num_heads": 4, "key_value_size": 4})',
+    "local rotary": '(@LocalSelfAttention, {"radius": 3, "num_heads": 4, "key_value_size": 4, '
+    '"num_memory_heads": 2, "shared_kv": True, "relative_attention_type": "rotary", '
+    '"attention_kwargs": {"logits_soft_cap": 2.0}})',
     "talking heads": '(@TalkingHeadsSelfAttention, {"key_heads_dims": [("heads", 4)], '
     '"softmax_heads_dims": [("softmax_heads", 2)], "value_heads_dims": [("heads", 4)], '
     '"key_size": 4, "value_size": 4, "dynamic_projections": ["x2l", "m2l", "x2w", "m2w"]})',

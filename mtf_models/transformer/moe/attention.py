@@ -17,7 +17,12 @@ from mtf_models.transformer.attention import (
     SelfAttention,
     enc_dec_attention_bias,
 )
-from mtf_models.transformer.attention_faults import check_types, check_without
+from mtf_models.transformer.attention_faults import (
+    check_compares,
+    check_types,
+    check_without,
+    require_encoder,
+)
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.moe.experts import expert_hidden, expert_output
 from mtf_models.transformer.moe.mixture import Mixture
@@ -174,6 +179,7 @@ class ExpertsSelfAttention(SelfAttention):
         self.sees_itself_only = expert_computation == "qkv" and not sees_sequence
         if self.sees_itself_only:
             check_without(self, "attention_func", "z_loss_coeff")
+            check_compares(self)
         check_without(self, "use_bias")
         self.experts = ProjectionExperts(
             layer_name=type(self).__name__,
@@ -243,6 +249,7 @@ class ExpertsEncDecAttention(ExpertsSelfAttention):
         """See `TransformerLayer.call`; the context has an encoder output of width d_model."""
         if not self.sees_itself_only:
             return EncDecAttention.call(self, context, x)
+        require_encoder(self, context)
         maps = self.projections(context)
         maps.query(x)
         enc_dec_attention_bias(self, context, maps.query_heads_dims)

@@ -75,14 +75,14 @@ def causal(cls, also="", **kwargs):
 def decoder_layer(cls, also="", **kwargs):
     """A layer that attends to an encoder too, one of whose layers gave half of what it gave."""
 
-    def function(x, rows, encoded, others):
+    def function(x, rows, encoded=None, others=None):
         context = context_of(
             x,
             autoregressive=True,
             sequence_id=rows,
             encoder_output=encoded,
             encoder_sequence_id=others,
-            encoder_layer_outputs=[encoded * 0.5, encoded],
+            encoder_layer_outputs=[] if encoded is None else [encoded * 0.5, encoded],
         )
         y = context.masked(cls(**kwargs).call(context, x))
         return [y, *context.losses.values()]

@@ -46,4 +46,5 @@ CASES = [
     ),
     causal(ExpertsSelfAttention, **PROJECTIONS, sees_sequence=True),
     decoder_layer(ExpertsEncDecAttention, **PROJECTIONS, sees_sequence=True),
+    decoder_layer(ExpertsEncDecAttention, "of the original", **PROJECTIONS),
 ]

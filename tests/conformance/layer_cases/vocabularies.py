@@ -5,6 +5,7 @@ from layer_cases.case import B, Case, L, M, X, integers
 from mtf_models.transformer.vocab import Vocab, VocabEmbedding
 from mtf_models.transformer.vocab_adaptive import AdaptiveVocabEmbedding
 from mtf_models.transformer.vocab_factorized import FactorizedVocabEmbedding
+from mtf_models.transformer.vocab_masked_lm import MaskedLMVocabEmbedding
 from mtf_models.transformer.vocab_mixtape import Mixtape
 from mtf_models.transformer.vocab_mixture import MixtureOfSoftmaxes
 
@@ -28,5 +29,6 @@ CASES = [
     vocabulary(FactorizedVocabEmbedding, inner_dimension_size=4),
     vocabulary(AdaptiveVocabEmbedding, clusters=CLUSTERS),
     vocabulary(MixtureOfSoftmaxes, num_softmaxes=2),
+    vocabulary(MaskedLMVocabEmbedding),
     vocabulary(Mixtape, gate_embedding_size=4, frequent_token_fraction=0.5),
 ]

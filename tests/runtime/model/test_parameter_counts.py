@@ -19,6 +19,21 @@ COUNTS = {
 }
 
 
+# Of the released checkpoints, with their vocabularies.
+OTHER_VOCABULARIES = {
+    "llama3.8b": (128_256, 8_030_261_248),
+    "gemma2.2b": (256_000, 2_614_341_888),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHER_VOCABULARIES)
+def test_counts_with_other_vocabularies(name):
+    ids, parameters = OTHER_VOCABULARIES[name]
+    model = mtf.build_model([f"models/{name}.gin"], [f"utils.run.vocabulary = ({ids}, {ids})"])
+    assert model.parameters == parameters
+
+
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts(name):
     model = mtf.build_model([f"models/{name}.gin"])
