@@ -86,9 +86,7 @@ def check_layer(
     """
     _check_names(promises)
     check = _Check(_as_function(layer), inputs, rtol, atol, seed, noise)
-    faults = []
-    if reference is not None:
-        faults += check.against(reference)
+    faults = check.against(reference) if reference is not None else []
     if "layouts" in promises:
         faults += check.on_layouts(placements or most_split, modes)
     if "gradients" in promises:

@@ -1,7 +1,8 @@
 """Every layer, stack, vocabulary and model of the package keeps what is promised of all.
 
-By default one case of each class runs eagerly on one layout, those of a subject together; the
-tests marked slow compile every case on layouts that split its dimensions in every way.
+By default one case of each class runs eagerly on one layout, those of a subject together, but for
+whole models; the tests marked slow run those too, and compile every case on layouts that split its
+dimensions in every way.
 """
 
 import gc
@@ -64,7 +65,12 @@ def test_layers_that_attend_to_an_encoder_say_that_there_is_none(case):
     assert "decoder/make_layer_stack.layers" in str(error.value)
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+def by_cost(subject):
+    marks = [pytest.mark.slow] if subject.name == "models" else []
+    return pytest.param(subject, id=subject.name, marks=marks)
+
+
+@pytest.mark.parametrize("subject", [by_cost(subject) for subject in SUBJECTS])
 def test_classes_keep_what_is_promised(subject):
     function, inputs = together(subject.first_cases)
     placements = [Placement("m:2", subject.layout)]

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow  # Each starts one or two programs.
+
 
 @pytest.fixture
 def page(repository, tmp_path):
