@@ -21,18 +21,18 @@ _NOT_ALONE = "needs other files"
 
 
 def overview() -> Iterator[str]:
-    """Lines: configs with their parameters, then classes and routings, each kind with a title."""
+    """Lines: configs, then classes and routings, each kind with a title."""
     for folder in _FOLDERS:
         yield f"{folder}:"
         for path in sorted((gin_files.folder() / folder).glob("*.gin")):
-            yield f"  {path.stem:<20} {_count(path):>17}  {_headline(path)}"
+            yield f"  {path.stem:<38} {_headline(path)}"
         yield ""
     for kind, entries in catalogue().items():
         yield f"{kind}:"
         for name, target in entries.items():
             yield f"  {name:<38} {_first_line(target)}"
         yield ""
-    yield "mtf zoo NAME shows one of them: what it does, and what gin can bind."
+    yield "mtf zoo NAME shows one of them: parameters of a config, or what gin can bind of a class."
 
 
 def description(name: str) -> str:
