@@ -15,6 +15,7 @@ class _Stack(threading.local):
         self.stacked: list[Dimension] = []
         self.operations: list[str] = []
         self.in_kernel = False
+        self.is_derived = True
 
 
 _stack = _Stack()
@@ -86,6 +87,21 @@ def full_name(name: str) -> str:
 def current_place() -> str:
     """What to call the tensor that is made just now: scope and outermost operation."""
     return full_name(_stack.operations[0] if _stack.operations else "tensor")
+
+
+@contextlib.contextmanager
+def without_gradients() -> Iterator[None]:
+    """Around what nobody derives: gradients of one's own are left out of its graph."""
+    saved, _stack.is_derived = _stack.is_derived, False
+    try:
+        yield
+    finally:
+        _stack.is_derived = saved
+
+
+def is_derived() -> bool:
+    """Whether derivatives of what is computed just now may be taken."""
+    return _stack.is_derived
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.prompts import Prompts
 from mtf_models.decode.result import DecodeResult
 from mtf_models.mesh import Dimension, RandomStream, Tensor
+from mtf_models.mesh.scopes import without_gradients
 from mtf_models.mesh.size import Size
 from mtf_models.transformer.delimited import DelimitedUnitransformer
 
@@ -57,7 +58,8 @@ class DecodePlan:
                 length], see `decode.sampling.SamplingLoop`.
         """
         rows = {**features, "limits": self._limits(features)}
-        with model.using(model.read(), RandomStream((model.seed, 0))):
+        # DTensor cannot compile a gradient of one's own in a loop.
+        with model.using(model.read(), RandomStream((model.seed, 0))), without_gradients():
             found = model.network.decode(rows, model.variable_dtype, self.added, self.options)
         if isinstance(model.network, DelimitedUnitransformer):
             return self._without_prompts(found, features["inputs"])
