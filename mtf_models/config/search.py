@@ -64,8 +64,8 @@ def find(name: str, folders: Sequence[str] = (), including: GinFile | None = Non
     """
     if "://" in name:
         return GinFile(name, _read_remote(name), name.rpartition("/")[0])
-    others = [folder for folder in (t5_folder(), mesh_tensorflow_folder()) if folder]
-    roots = ["", *folders, str(our_folder()), *others]
+    packages = [str(our_folder()), *filter(None, (t5_folder(), mesh_tensorflow_folder()))]
+    roots = ["", *folders, *packages]
     if including:
         roots = [including.root, *roots, str(Path(including.path).parent)]
     names = [name]
@@ -76,7 +76,9 @@ def find(name: str, folders: Sequence[str] = (), including: GinFile | None = Non
         for root in roots:
             path = Path(root, candidate)
             if path.is_file():
-                return GinFile(str(path), _read(path), root)
+                # A file of a package is one of it whatever way it was named.
+                above = [r for r in packages if path.absolute().is_relative_to(r)]
+                return GinFile(str(path), _read(path), above[0] if above else root)
     # An absolute name is one place, whatever it is joined to.
     places = list(dict.fromkeys(Path(root, name).absolute() for root in roots))
     searched = "".join(f"\n  {place}" for place in places)

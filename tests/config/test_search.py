@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -35,6 +36,12 @@ def test_t5s_files_include_their_own_neighbours():
     assert config.files[1:] == tuple(
         f"{t5_folder()}/models/{name}.gin" for name in ("bi_v1_3B", "bi_v1", "bi_bert_base")
     )
+
+
+def test_t5s_files_include_their_own_neighbours_by_a_whole_path_too():
+    file = Path(t5_folder(), "objectives", "span_2_15_u_u.gin")
+    files = parse(["dataset.gin", str(file)]).files
+    assert str(file.with_name("span.gin")) in files
 
 
 def test_a_file_includes_what_lies_beside_it(here):
