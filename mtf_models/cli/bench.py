@@ -28,6 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     measurement.add_argument(
         "--seed", type=not_negative, metavar="N", help="of initial values and dropout"
     )
+    measurement.add_argument(
+        "--no_peers",
+        dest="peers",
+        action="store_false",
+        help="train: leave transformers out, which trains beside where it is installed",
+    )
     measurement.add_argument("--json", metavar="FILE", help="write the measurements to this file")
 
 

@@ -317,6 +317,7 @@ class BenchOptions(ConfigOptions):
         seed: of initial values and dropout.
         steps: how many steps are timed.
         json: a file to write the measurements to; None for none.
+        peers: whether transformers trains beside, where it is installed.
     """
 
     benchmark: str
@@ -325,6 +326,7 @@ class BenchOptions(ConfigOptions):
     seed: int | None = None
     steps: int | None = None
     json: str | None = None
+    peers: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

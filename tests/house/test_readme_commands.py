@@ -17,6 +17,7 @@ SHORTER = {
     "eval": ["--num_examples=20"],
     "bench": [
         "--steps=1",
+        "--no_peers",
         "--gin_param=d_model = 32",
         "--gin_param=num_layers = 1",
     ],

@@ -10,6 +10,7 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import tensorflow as tf
 
 from mtf_models import installation, machine
 from mtf_models.mesh import VariableDType
-from mtf_models.runtime.benchmarks import experts
+from mtf_models.runtime.benchmarks import experts, peers
 from mtf_models.runtime.bindings.settings import batch_size_on
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.build import model_from_config
@@ -40,7 +41,8 @@ def run(options: BenchOptions) -> None:
     """Measures and prints the figures.
 
     "train" times training steps on random tokens. Without gin files it takes T5 1.1 small on
-    8 x 128 + 8 x 128 tokens in bfloat16. "moe" times a mixture of experts.
+    8 x 128 + 8 x 128 tokens in bfloat16; transformers trains the same beside it, where it is
+    installed, one step after the other. "moe" times a mixture of experts.
 
     Raises:
         MtfError: if the model cannot be built, or an option does nothing.
@@ -66,23 +68,25 @@ def run(options: BenchOptions) -> None:
         "versions": installation.versions(),
         "mesh": str(mesh),
         "activations": model.variable_dtype.activation.name,
-        **time_training(model, options.steps or _STEPS),
+        **time_training(model, options.steps or _STEPS, options.peers),
     }
     print(_text(figures))
     if options.json:
         Path(options.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
-def time_training(model: Model, steps: int) -> dict[str, Any]:
+def time_training(model: Model, steps: int, with_peers: bool = False) -> dict[str, Any]:
     """Times steps of a fresh trainer on random tokens.
 
     Args:
         model: changed by the steps.
         steps: how many are timed, after the one that compiles.
+        with_peers: whether transformers makes as many beside them.
 
     Returns:
         Milliseconds, tokens per second, floating-point operations and the rates of both the step
-        and a bare matrix product in the same dtype.
+        and a bare matrix product in the same dtype; "peers", the same of each peer, and "no_peers",
+        why there are none.
     """
     settings = model.settings
     batch = batch_size_on(model.mesh, settings)
@@ -93,22 +97,47 @@ def time_training(model: Model, steps: int) -> dict[str, Any]:
     features = {name: rng.integers(1, sizes[name], shape) for name, shape in shapes.items()}
     trainer = Trainer(model)
     first = _seconds(lambda: trainer.step(features))
-    times = [_seconds(lambda: trainer.step(features)) for _ in range(steps)]
-    median = statistics.median(times)
+    times: list[float] = []
+    reason = peers.why_none(trainer) if with_peers else "left out"
+    found: list[peers.Peer] = []
+    try:
+        with ExitStack() as stack:
+            if reason is None:
+                found = stack.enter_context(peers.running(model, shapes))
+            for _ in range(steps):
+                times.append(_seconds(lambda: trainer.step(features)))
+                for peer in found:
+                    peer.step()
+    except peers.PeerFailed as error:
+        found, reason = [], str(error)
+        times += [_seconds(lambda: trainer.step(features)) for _ in range(steps - len(times))]
     tokens = sum(int(np.prod(shape)) for shape in shapes.values())
     work = training_flops(model, {name: int(np.prod(shape)) for name, shape in shapes.items()})
     bare = matmul_rate(model.variable_dtype)
     return {
         "steps": steps,
         "first_step_s": round(first, 2),
+        "tflop_per_step": round(work / 1e12, 4),
+        "matmul_tflops": round(bare / 1e12, 4),
+        **_rates(times, tokens, work),
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peers": {
+            p.name: {**_rates(p.times, tokens, work), "peak_memory_mb": p.peak_memory_mb}
+            for p in found
+        },
+        "no_peers": reason,
+    }
+
+
+def _rates(times: list[float], tokens: int, work: float) -> dict[str, float]:
+    """What the seconds of steps amount to."""
+    median = statistics.median(times)
+    return {
         "step_ms": round(1e3 * median, 1),
         "step_ms_min": round(1e3 * min(times), 1),
         "step_ms_max": round(1e3 * max(times), 1),
         "tokens_per_second": round(tokens / median),
-        "tflop_per_step": round(work / 1e12, 4),
         "tflops": round(work / median / 1e12, 4),
-        "matmul_tflops": round(bare / 1e12, 4),
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
 
@@ -170,5 +199,22 @@ def _text(figures: dict[str, Any]) -> str:
             f"rate        {figures['tflops']} TFLOP/s of weights' products, {part:.0%} of a bare "
             f"matrix product's {figures['matmul_tflops']}",
             f"memory      {figures['peak_memory_mb']:,} MB at the peak",
+            *_peer_lines(figures),
         ]
     )
+
+
+def _peer_lines(figures: dict[str, Any]) -> list[str]:
+    """A line for each peer, or why there is none."""
+    if figures["no_peers"]:
+        return [f"peers       none: {figures['no_peers']}"]
+    lines = ["", f"{'beside it':24}{'ms':>8}{'spread':>18}{'tokens/s':>10}{'MB':>8}{'slower':>8}"]
+    rows = {"mtf_models": figures, **figures["peers"]}
+    for name, row in rows.items():
+        spread = f"{row['step_ms_min']} to {row['step_ms_max']}"
+        slower = row["step_ms"] / figures["step_ms"]
+        lines.append(
+            f"{name:24}{row['step_ms']:8}{spread:>18}{row['tokens_per_second']:10,}"
+            f"{row['peak_memory_mb']:8,}{slower:7.2f}x"
+        )
+    return lines
