@@ -17,14 +17,16 @@ from mtf_models.runtime.options import BenchOptions
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
-    parser.add_argument("benchmark", choices=["train", "moe"], help="what is measured")
+    parser.add_argument("benchmark", choices=["train", "decode", "moe"], help="what is measured")
     add_config_arguments(parser)
     add_padding_argument(parser)
     measurement = parser.add_argument_group("measurement")
     measurement.add_argument(
         "--batch_size", type=positive, metavar="N", help="sequences in a batch"
     )
-    measurement.add_argument("--steps", type=positive, metavar="N", help="how many steps are timed")
+    measurement.add_argument(
+        "--steps", type=positive, metavar="N", help="how many steps, or calls, are timed"
+    )
     measurement.add_argument(
         "--seed", type=not_negative, metavar="N", help="of initial values and dropout"
     )
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no_peers",
         dest="peers",
         action="store_false",
-        help="train: leave transformers out, which trains beside where it is installed",
+        help="train, decode: leave transformers out, which runs beside where it is installed",
     )
     measurement.add_argument("--json", metavar="FILE", help="write the measurements to this file")
 

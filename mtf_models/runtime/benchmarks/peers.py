@@ -28,7 +28,7 @@ class PeerFailed(MtfError):
 
 
 class Peer:
-    """One way to train with transformers, in a process that has warmed up.
+    """One way to use transformers, in a process that has warmed up.
 
     Attributes:
         name: of the way.
@@ -65,11 +65,18 @@ class Peer:
         raise PeerFailed(f"The process of {self.name} ended: {said}")
 
 
-def why_none(trainer: Trainer) -> str | None:
-    """Why transformers cannot train beside this trainer; None if it can."""
+def not_installed() -> str | None:
+    """What of transformers and torch is missing; None if both are there."""
     missing = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
     if missing:
         return f'{" and ".join(missing)} not installed (pip install "mtf_models[peers]")'
+    return None
+
+
+def why_none(trainer: Trainer) -> str | None:
+    """Why transformers cannot train beside this trainer; None if it can."""
+    if missing := not_installed():
+        return missing
     if type(trainer.optimizer) is not AdafactorOptimizer:
         return f"{type(trainer.optimizer).__name__} is not Adafactor"
     if set(trainer.model.network.feature_names) != {"inputs", "targets"}:
@@ -101,14 +108,26 @@ def running(model: Model, shapes: dict[str, tuple[int, int]]) -> Iterator[list[P
     }
     with ExitStack() as stack:
         yield [
-            stack.enter_context(_started(name, {**spec, "compiled": compiled}))
+            stack.enter_context(
+                started(name, transformers_steps.__name__, {**spec, "compiled": compiled})
+            )
             for name, compiled in _KINDS.items()
         ]
 
 
 @contextmanager
-def _started(name: str, spec: dict[str, Any]) -> Iterator[Peer]:
-    command = [sys.executable, "-m", transformers_steps.__name__, json.dumps(spec)]
+def started(name: str, module: str, spec: dict[str, Any]) -> Iterator[Peer]:
+    """A peer in a process that ends with the block.
+
+    Args:
+        name: of the peer.
+        module: what the process runs, see `transformers_steps`.
+        spec: what it is given.
+
+    Raises:
+        PeerFailed: if the process ended before it had warmed up.
+    """
+    command = [sys.executable, "-m", module, json.dumps(spec)]
     with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from mtf_models import installation, machine
 from mtf_models.mesh import VariableDType
-from mtf_models.runtime.benchmarks import experts, peers
+from mtf_models.runtime.benchmarks import decoding, experts, peers
 from mtf_models.runtime.bindings.settings import batch_size_on
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.build import model_from_config
@@ -42,7 +42,8 @@ def run(options: BenchOptions) -> None:
 
     "train" times training steps on random tokens. Without gin files it takes T5 1.1 small on
     8 x 128 + 8 x 128 tokens in bfloat16; transformers trains the same beside it, where it is
-    installed, one step after the other. "moe" times a mixture of experts.
+    installed, one step after the other. "moe" times a mixture of experts,
+    "decode" decoding.
 
     Raises:
         MtfError: if the model cannot be built, or an option does nothing.
@@ -51,6 +52,9 @@ def run(options: BenchOptions) -> None:
         check_output(options.json, "--json")
     if options.benchmark == "moe":
         experts.run(options)
+        return
+    if options.benchmark == "decode":
+        decoding.run(options)
         return
     prepare.register(options)
     if not options.gin_file:

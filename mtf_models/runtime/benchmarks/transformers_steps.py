@@ -18,13 +18,12 @@ from typing import Any
 _WARM_UP = 2
 
 
-def main(spec: dict[str, Any]) -> None:
+def answer_lines(step: Callable[[], Any]) -> None:
     """Makes steps until standard input ends.
 
     Args:
-        spec: see the module.
+        step: makes one.
     """
-    step = _step(spec)
     for _ in range(_WARM_UP):
         step()
     print("{}", flush=True)
@@ -66,4 +65,4 @@ def _step(spec: dict[str, Any]) -> Callable[[], float]:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    answer_lines(_step(json.loads(sys.argv[1])))
