@@ -214,8 +214,9 @@ def test_a_decoder_alone_takes_no_prefix(lm):
 
 def test_the_guides_examples_run(model, repository):
     guide = (repository / "docs" / "decoding.md").read_text("utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     names = {"model": model, "ids": INPUTS, "targets": INPUTS}
-    exec(compile(block, "decoding.md", "exec"), names)
+    for block in re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL):
+        exec(compile(block, "decoding.md", "exec"), names)
     assert names["best"].ids.shape == mtf.Shape("batch:3 length:6")
     assert names["many"].ids.shape == mtf.Shape("batch:3 beam:3 length:6")
+    assert names["followed"].ids.shape == mtf.Shape("batch:3 length:6")
