@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import watched
@@ -72,6 +73,7 @@ def test_the_folder(trained):
         "metrics.jsonl",
         "model-info.txt",
         "operative_config.gin",
+        "vocabulary.json",
         *(f"model.ckpt-{step}.{ending}" for step in steps for ending in endings),
     }
 
@@ -81,7 +83,9 @@ def test_metrics(trained):
     assert [row["step"] for row in steps] == list(range(1, 21))
     assert all(set(row) >= {"loss", "learning_rate"} for row in steps)
     assert ["tokens_per_second" in row for row in steps] == [False, *[True] * 19]
-    assert set(evaluation) == {"step", "numbered/exactly", "numbered/loss"}
+    values = {f"numbered/{name}" for name in ("exactly", "loss", "perplexity")}
+    assert set(evaluation) == {"step", *values}
+    assert evaluation["numbered/perplexity"] == pytest.approx(np.exp(evaluation["numbered/loss"]))
     assert evaluation["step"] == 20
 
 
@@ -94,8 +98,8 @@ def test_tensorboard(trained):
         for event in events.Tensors(tag)
     }
     for row in rows(trained[0]):
+        kind = "train" if "loss" in row else "eval"
         for name, value in row.items():
-            kind = "eval" if "/" in name else "train"
             if name != "step":
                 assert shown[row["step"], f"{kind}/{name}"] == pytest.approx(value)
 
