@@ -120,8 +120,7 @@ def _of_row(task: Any, row: Row, needed: Sequence[str], path: str | Path) -> Rec
     taken = [name for name in _OUTPUTS if name in row.rest]
     if taken:
         raise DataError(
-            f"Lines of {path} have a {', '.join(taken)}, as the output has of its own: give "
-            "another name."
+            f"{path} has {', '.join(taken)}, which are names of what the output says: give others."
         )
     texts, ids = {}, {}
     for name, value in row.values.items():

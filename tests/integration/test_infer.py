@@ -73,7 +73,7 @@ def test_names_of_the_output_are_not_an_examples(trained, tmp_path):
     files = (f"--input={given}", f"--output={made}")
     outcome = mtf("infer", f"--model_dir={trained[0]}", *files)
     assert outcome.status == 2
-    assert "in.jsonl:2: the output has its own input, score: give another name" in outcome.err
+    assert "in.jsonl has input, score, which are names of what the output says" in outcome.err
     assert not made.exists()
 
 
