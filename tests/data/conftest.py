@@ -10,11 +10,17 @@ import tensorflow as tf
 from mtf_models.data import prepared
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def data_dir(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("datasets")
-    prepared.use_data_dir(str(folder))
-    yield folder
+    """The folder in which datasets are looked for in every test here."""
+    return tmp_path_factory.mktemp("datasets")
+
+
+@pytest.fixture(autouse=True)
+def in_data_dir(data_dir):
+    # For each test anew: tests of other folders choose their own in between.
+    prepared.use_data_dir(str(data_dir))
+    yield
     prepared.use_data_dir(None)
 
 

@@ -95,7 +95,8 @@ def described(options: TextTaskOptions, features: Sequence[str]) -> dict[str, An
         ConfigError: if the flags do not go together.
         DataError: if columns or vocabularies cannot be read.
     """
-    from mtf_models.data.tasks import is_known
+    from mtf_models.data.tasks import get_task_or_mixture, is_known
+    from mtf_models.data.tfds_datasets import is_dataset
     from mtf_models.data.unregistered import absolute, is_file, task_name_of
 
     values: dict[str, Any] = {}
@@ -108,6 +109,8 @@ def described(options: TextTaskOptions, features: Sequence[str]) -> dict[str, An
     elif task is not None and not is_known(task):
         if is_file(task):
             values |= {"name": task_name_of(task), "train_file": absolute(task)}
+        elif not is_dataset(task):
+            get_task_or_mixture(task)  # It says that there is none, and what is near.
         else:
             values |= {"name": re.sub(r"\W+", "_", task), "dataset": task}
     else:
