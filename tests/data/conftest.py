@@ -13,7 +13,9 @@ from mtf_models.data import prepared
 @pytest.fixture(scope="session")
 def data_dir(tmp_path_factory):
     """The folder in which datasets are looked for in every test here."""
-    return tmp_path_factory.mktemp("datasets")
+    folder = tmp_path_factory.mktemp("datasets")
+    prepared.use_data_dir(str(folder))  # For what prepares datasets before the first test.
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -116,9 +116,10 @@ def _same(value: Any, one: Any) -> bool:
 def _input_text(task: Any, example: Mapping[str, Any]) -> str | None:
     text = example.get("inputs_pretokenized")
     if text is None:
-        if example.get("inputs") is None:
+        feature = task.output_features.get("inputs")  # Its dataset may have more than it.
+        if feature is None or example.get("inputs") is None:
             return None
-        text = task.output_features["inputs"].vocabulary.decode(example["inputs"].tolist())
+        text = feature.vocabulary.decode(example["inputs"].tolist())
     if isinstance(text, list):  # Of a vocabulary that has no texts.
         return " ".join(map(str, text))
     return text.decode("utf-8") if isinstance(text, bytes) else str(text)
