@@ -23,7 +23,11 @@ VOCAB = 16
 class Echo:
     """A model of which logits are one-hot targets; a padded vocabulary."""
 
-    network = SimpleNamespace(vocab_sizes={"targets": VOCAB})
+    network = SimpleNamespace(
+        vocab_sizes={"targets": VOCAB},
+        feature_names=("inputs", "targets"),
+        longest_features={"inputs": None, "targets": None},
+    )
 
     def __call__(self, features):
         logits = np.eye(VOCAB + 4, dtype=np.float32)[features["targets"]]
