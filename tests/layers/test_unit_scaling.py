@@ -60,7 +60,9 @@ def test_projections_of_attention(unit_scaling, fold):
     with store.eager():
         x = mtf.import_tf_tensor(mesh, array, [("batch", 8), IN])
         key = mtf.Dimension("d_kv", 16)
-        maps = AttentionProjections(mesh, IN, key, 4, 0, mtf.VariableDType(), False, True, fold)
+        maps = AttentionProjections(
+            mesh, IN, key, 4, 0, mtf.VariableDType(), False, True, fold, False
+        )
         q, k = maps.query(x), maps.key(x)
         o, apart = maps.output(k), maps.output(k, keep_heads=True)
     w = {n: v.numpy() for n, v in store.variables.items()}
