@@ -86,6 +86,8 @@ def _group_size(node, constants):
     return int(tf.make_ndarray(constants[node.input[1].split(":")[0]].attr["value"].tensor))
 
 
+# Tracing a whole step brought a process down that had run hundreds of other tests.
+@pytest.mark.slow
 def test_exchanges_of_a_step_are_those_executed(each_collective_apart, tmp_path):
     compare(T5, SMALL, mtf.Mesh("batch:2;model:4", layout=USUAL), tmp_path)
 
