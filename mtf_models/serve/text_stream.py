@@ -32,13 +32,14 @@ class TextStream:
     @property
     def text(self) -> str:
         """All of it, up to the first stop string."""
-        return self._decode(self.ids)[: self._end()]
+        text = self._decode(self.ids)
+        return text[: self._end(text)]
 
     def add(self, token: int) -> str:
         """Takes an id, and returns the text that is certain by it."""
         self.ids.append(token)
         text = self._decode(self.ids)
-        end = self._end()
+        end = self._end(text)
         self.stopped = end < len(text)
         return self._tell(text, end if self.stopped else len(text) - self._unsure(text))
 
@@ -51,8 +52,8 @@ class TextStream:
         self._told = max(self._told, end)
         return told
 
-    def _end(self) -> int:
-        text = self._decode(self.ids)
+    def _end(self, text: str) -> int:
+        """Where the first stop string begins, or the text ends."""
         found = [place for place in (text.find(s) for s in self._stop) if place >= 0]
         return min(found, default=len(text))
 

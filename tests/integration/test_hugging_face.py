@@ -1,14 +1,11 @@
 """Models to and from Hugging Face's format; transformers' own models are the judge."""
 
-import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import mtf as command
+from judge import convert, needs_transformers, run_peer
 from safetensors.numpy import load_file
 
 import mtf_models as mtf
@@ -17,9 +14,7 @@ from mtf_models.runtime.conversion import hugging_face
 from mtf_models.runtime.conversion.compare_logits import Comparison
 
 PEER = Path(__file__).with_name("transformers_peer.py")
-# They are imported in processes of their own: torch and TensorFlow do not go into one.
-ABSENT = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
-pytestmark = pytest.mark.skipif(bool(ABSENT), reason=f"not installed: {', '.join(ABSENT)}")
+pytestmark = needs_transformers
 
 FAMILIES = ("t5", "t5_v1_1", "t5_silu", "mt5", "mt5_joined", "umt5", "switch", "one_head")
 FIXTURES = ("t5_1_0_tiny", "t5_1_1_tiny")
@@ -32,9 +27,7 @@ LEGACY = ["LayerStack.norm_epsilon = 1e-6", "LayerStack.dropout_rate = %dropout_
 
 
 def peer(*words):
-    words = [sys.executable, PEER, *words]
-    process = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert process.returncode == 0, process.stderr[-2000:]
+    run_peer(PEER, *words)
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +43,6 @@ def uncompared(monkeypatch):
     """Conversions without the comparison at their end, where the test makes its own."""
     nothing = Comparison(compared=False, reason="the test does it")
     monkeypatch.setattr(hugging_face, "compare", lambda *_: nothing)
-
-
-def convert(source, output, *words):
-    outcome = command("convert", source, *words, f"--output={output}")
-    assert outcome.status == 0, outcome.err
-    return outcome
 
 
 def values(prefix):

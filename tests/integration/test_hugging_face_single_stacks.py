@@ -1,14 +1,12 @@
 """GPT-2 and BERT to and from Hugging Face's format; transformers' own models are the judge."""
 
-import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from commands import mtf as command
+from judge import convert, needs_transformers, run_peer
 from safetensors.numpy import load_file, save_file
 
 import mtf_models as mtf
@@ -17,9 +15,7 @@ from mtf_models.runtime.conversion import hugging_face
 from mtf_models.runtime.conversion.compare_logits import Comparison
 
 PEER = Path(__file__).with_name("single_stack_peer.py")
-# They are imported in processes of their own: torch and TensorFlow do not go into one.
-ABSENT = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
-pytestmark = pytest.mark.skipif(bool(ABSENT), reason=f"not installed: {', '.join(ABSENT)}")
+pytestmark = needs_transformers
 
 NAMES = ("gpt2", "gpt2_untied", "gpt2_exact", "bert", "bert_relu")
 LIMIT = 1e-4
@@ -27,9 +23,7 @@ WEIGHTS = "model.safetensors"
 
 
 def peer(*words):
-    words = [sys.executable, PEER, *words]
-    process = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert process.returncode == 0, process.stderr[-2000:]
+    run_peer(PEER, *words)
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +46,6 @@ def exported(made, tmp_path_factory):
             convert(root / f"{name}_ours", root / name, "--to=hugging_face")
     peer("run", *(root / name for name in NAMES))
     return root
-
-
-def convert(source, output, *words):
-    outcome = command("convert", source, *words, f"--output={output}")
-    assert outcome.status == 0, outcome.err
-    return outcome
 
 
 def features_of(right):
