@@ -11,6 +11,7 @@ from mtf_models.errors import MtfError
 from mtf_models.mesh import random as mesh_random
 from mtf_models.mesh import scopes
 from mtf_models.mesh.elementwise import stop_gradient
+from mtf_models.mesh.own_gradient import Backward, with_own_gradient
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make
 from mtf_models.mesh.variable import Uses, recording_uses, substituting
@@ -64,8 +65,8 @@ def custom_gradient(
     mesh = inputs[0].mesh
     shapes: list[Any] = []
 
-    @tf.custom_gradient
-    def run(*values: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+    @with_own_gradient
+    def run(*values: tf.Tensor) -> tuple[list[tf.Tensor], Backward]:
         named = _named(inputs, values)
         # The tape around it would otherwise keep what `fn` computes, for a derivative of its own.
         output = fn(*map(stop_gradient, named))
@@ -76,10 +77,10 @@ def custom_gradient(
                 grads = grad_fn(*named, output, make(mesh, dy, output.shape))
                 return [transpose(g, x.shape).value for g, x in zip(grads, inputs, strict=True)]
 
-        return output.value, backward
+        return [output.value], backward
 
     with mesh.running("custom_gradient"):
-        value = run(*[x.value for x in inputs])
+        [value] = run(*[x.value for x in inputs])
         return make(mesh, value, shapes[-1])
 
 
@@ -107,8 +108,8 @@ def recompute_grad(fn: Callable[..., Outputs], explicit_inputs: Sequence[Tensor]
     outputs = [result] if isinstance(result, Tensor) else list(result)
     scope, stacked = scopes.current_scope(), scopes.stacked_dims()
 
-    @tf.custom_gradient
-    def replay(*values: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
+    @with_own_gradient
+    def replay(*values: tf.Tensor) -> tuple[list[tf.Tensor], Backward]:
         def backward(*dys: tf.Tensor) -> list[tf.Tensor]:
             # The inputs wait for `dys`, or the second computation would be merged with the first.
             with tf.control_dependencies([] if tf.executing_eagerly() else list(dys)):

@@ -11,6 +11,7 @@ from mtf_models.errors import refuse
 from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_dimension
 from mtf_models.mesh.dtype import DTypeLike, as_dtype
 from mtf_models.mesh.elementwise import binary_shape
+from mtf_models.mesh.own_gradient import Backward, with_own_gradient
 from mtf_models.mesh.reshape import broadcast, transpose
 from mtf_models.mesh.tensor import Tensor, make, operation, settle, unsplit
 
@@ -121,8 +122,8 @@ def _with_gradient(
 ) -> Callable[..., list[tf.Tensor]]:
     mesh = xs[0].mesh
 
-    @tf.custom_gradient
-    def run(*values: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., list[tf.Tensor]]]:
+    @with_own_gradient
+    def run(*values: tf.Tensor) -> tuple[list[tf.Tensor], Backward]:
         results = function(*values)
 
         def backward(*dys: tf.Tensor) -> list[tf.Tensor]:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from mtf_models.checkpoint import Entry, write
 
-COUNT, SIZES = 12, (1024, 2048)
+COUNT, SIZES = 12, (2048, 4096)
 
 # Prints the bytes that restoring takes at most, and one restored number. A process of its own:
 # what earlier work leaves to the allocator would be taken again, and not be counted.
@@ -25,7 +25,8 @@ store = mtf.VariableStore(mtf.Mesh())
 with store.collecting():
     for i in range({COUNT}):
         mtf.get_variable(store.mesh, f"layer_{{i}}/kernel", list(zip("ab", {SIZES}, strict=True)))
-before = kilobytes("VmHWM")
+Path("/proc/self/clear_refs").write_text("5")  # forgets what starting took at most
+before = kilobytes("VmRSS")
 restore(sys.argv[1], store.variables)
 print(1024 * (kilobytes("VmHWM") - before), store.variables["layer_3/kernel"].numpy()[5, 7])
 """
@@ -42,5 +43,5 @@ def test_one_variable_is_held_beside_the_model(tmp_path):
     )
     taken, found = map(float, done.stdout.split())
     size = 4 * COUNT * np.prod(SIZES)
-    assert size * 0.8 < taken < size * 1.3
+    assert size * 0.7 < taken < size * 1.3
     assert np.float32(found) == next(drawn(3))[1][5, 7]

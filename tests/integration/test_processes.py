@@ -62,7 +62,8 @@ def test_two_processes_train_as_one_and_one_goes_on(tmp_path):
     assert outcome.out.count("step 6/6") == 1
     assert "devices    task:0/CPU:0, task:0/CPU:1, task:1/CPU:0, task:1/CPU:1" in outcome.out
     assert sorted(hashes(together)) == sorted(
-        [".lock", "checkpoint", "metrics.jsonl", "model-info.txt", "operative_config.gin"]
+        [".lock", "checkpoint", "metrics.jsonl", "model-info.txt"]
+        + ["operative_config.gin", "vocabulary.json"]
         + [f"model.ckpt-6.{end}" for end in (*DATA, "extra.json", "index")]
         + [file.name for file in together.glob("events.*")]
     )

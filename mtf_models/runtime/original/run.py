@@ -35,7 +35,6 @@ MODES = (
 _WATCHING = ("eval", "score_eval", "perplexity_eval")
 """Modes that wait for checkpoints as they come, unless they are told which ones to use."""
 
-_DEFAULT_MODULE = "t5.data.mixtures"
 
 _log = logging.getLogger("mtf_models")
 
@@ -187,19 +186,8 @@ def as_the_original(
         'utils.get_variable_dtype.slice_dtype = "float32"',
         'utils.get_variable_dtype.activation_dtype = "float32"',
     ]
-    modules = given.module_import or _default_modules(config)
-    given = replace(given, gin_param=(*given.gin_param, *bindings), module_import=modules)
-    prepare.register(given)
+    given = replace(given, gin_param=(*given.gin_param, *bindings))
     return read(given), given
-
-
-def _default_modules(config: Config) -> tuple[str, ...]:
-    """T5's own tasks, imported only where the config names one that is not there without."""
-    from mtf_models.data.tasks import is_known
-
-    functions = ("get_vocabulary", "mesh_train_dataset_fn", "mesh_eval_dataset_fn")
-    names = [query_task(config, function) for function in functions]
-    return () if all(name is None or is_known(name) for name in names) else (_DEFAULT_MODULE,)
 
 
 def _only(steps: list[int]) -> int:

@@ -59,8 +59,8 @@ def start(*words, program=MTF, cwd=None, **environment):
 
 
 def finish(process):
-    """Waits for a process that was started."""
-    out, err = process.communicate(timeout=300)
+    """Waits for a process that was started, long enough for a machine with much else to do."""
+    out, err = process.communicate(timeout=900)
     return Outcome(process.returncode, out, err)
 
 
