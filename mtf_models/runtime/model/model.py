@@ -278,7 +278,7 @@ class Model:
         Raises:
             DataError: listing all faults.
         """
-        arrays = {name: np.asarray(value) for name, value in features.items()}
+        arrays = {name: np.asarray(value) for name, value in _by_name(features).items()}
         wanted = names or self.network.feature_names
         allowed = {n + suffix for n in wanted for suffix in ("", "_segmentation", "_position")}
         allowed |= set() if names else set(getattr(self.network, "optional_features", ()))
@@ -335,8 +335,17 @@ class Model:
         return mtf.constant(self.mesh, 0, dtype=tf.int32) if mode == "train" else None
 
 
+def _by_name(features: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(features, Mapping):
+        raise DataError(
+            "Features are integer arrays by name, such as {'inputs': ids}; this is a "
+            f"{type(features).__name__}."
+        )
+    return features
+
+
 def _unpacked(features: Mapping[str, Any]) -> Mapping[str, Any]:
-    packed = [name for name in features if name.endswith(("_segmentation", "_position"))]
+    packed = [name for name in _by_name(features) if name.endswith(("_segmentation", "_position"))]
     if packed:
         raise DataError(
             f"This takes one sequence a row, without packing, and was given {', '.join(packed)}. "

@@ -107,6 +107,9 @@ def test_targets_are_not_read_by_decode(model, features):
     np.testing.assert_array_equal(model.decode(features, max_decode_length=3).ids, alone.ids)
 
 
+ROW = np.array([[5, 1, 0]])
+
+
 @pytest.mark.parametrize(
     ("features", "error"),
     [
@@ -121,13 +124,16 @@ def test_what_decode_cannot_read_is_refused(model, features, error):
         model.decode({name: np.array(ids) for name, ids in features.items()})
 
 
+@pytest.mark.parametrize("use", ["__call__", "gradients", "decode", "score"])
+def test_features_without_names_are_refused(model, use):
+    with pytest.raises(DataError, match="by name, such as .*; this is a ndarray"):
+        getattr(model, use)(ROW)
+
+
 @pytest.mark.parametrize("call", [lambda m, x: m(x, "infer"), lambda m, x: m.gradients(x, "infer")])
 def test_other_modes_are_refused(model, features, call):
     with pytest.raises(ConfigError, match='no mode \'infer\'; take "train" or "eval"'):
         call(model, features)
-
-
-ROW = np.array([[5, 1, 0]])
 
 
 @pytest.mark.parametrize(
