@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mtf_models.data.choosing import Choice
 from mtf_models.data.examples import Examples
 from mtf_models.data.packing import Example
 from mtf_models.errors import DataError
 
 LONG_EXAMPLES = ("cut", "skip", "refuse")
 """What can be done with examples that are longer than a row: cut at its end, left out, an error."""
-
-_CHOICES = 1024
-_CHOOSING = 1  # Tells these random bits from those that order an epoch.
 
 
 class Drawn(NamedTuple):
@@ -103,18 +101,20 @@ class Position:
 class Draws:
     """What is drawn from.
 
-    Which task the n-th example is of depends on nothing but seed, shares and n, and which example
+    Which task the n-th example is of depends on nothing but seed, choice and n, and which example
     of that task it is on nothing but the order of the task: so any position can be gone on from.
 
     Attributes:
         parts: task name to its examples.
         shares: task name to its part of all examples.
+        choice: which of them each example is of.
         lengths: feature name to the length of a row.
         long_examples: one of `LONG_EXAMPLES`.
     """
 
     parts: Mapping[str, Examples]
     shares: Mapping[str, float]
+    choice: Choice
     lengths: Mapping[str, int]
     long_examples: str = "cut"
 
@@ -128,22 +128,8 @@ class Draws:
             task: self._of_task(task, epoch, place)
             for task, (epoch, place) in position.places.items()
         }
-        for task in self._tasks(position.seed, position.draws):
+        for task in self.choice(position.seed, position.draws):
             yield next(single[task])
-
-    def _tasks(self, seed: int, start: int) -> Iterator[str]:
-        names = list(self.shares)
-        if len(names) == 1:
-            yield from itertools.repeat(names[0])
-        edges = np.cumsum([self.shares[name] for name in names])
-        first, offset = divmod(start, _CHOICES)
-        for block in itertools.count(first):
-            # Raw bits, as NumPy keeps their stream for ever; 53 of them are a number in [0, 1).
-            bits = np.random.PCG64([seed, _CHOOSING, block]).random_raw(_CHOICES)
-            numbers = (bits >> np.uint64(11)) * 2.0**-53
-            chosen = np.searchsorted(edges / edges[-1], numbers, side="right")
-            yield from (names[number] for number in chosen[offset:])
-            offset = 0
 
     def _of_task(self, task: str, epoch: int, place: int) -> Iterator[Drawn]:
         skipped = 0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import seqio
 
+from mtf_models.data.choosing import Choice, by_sample_fn, by_shares, own_sample_fn
 from mtf_models.data.tasks import tasks_with_split
 from mtf_models.errors import DataError
 
@@ -27,12 +28,38 @@ def mixing_shares(mixture: seqio.Mixture, split: str) -> dict[str, float]:
         split: tasks without it are left out.
 
     Returns:
-        Task name to a share above 0; they add up to 1.
+        Task name to a share; they add up to 1. Tasks that are never drawn are left out.
 
     Raises:
         DataError: if no task has the split, or the rates are no numbers from 0 of which one is
             above.
     """
+    rates = _checked_rates(mixture, split)
+    all_are_read = own_sample_fn(mixture) is not None
+    total = sum(rates.values())
+    return {name: rate / total for name, rate in rates.items() if rate > 0 or all_are_read}
+
+
+def mixing_choice(mixture: seqio.Mixture, split: str) -> Choice:
+    """Which task each example of a mixture is of.
+
+    Args:
+        mixture: the mixture. A `sample_fn` of its own chooses; those of mixtures in it do not, as
+            in SeqIO.
+        split: tasks without it are left out.
+
+    Raises:
+        DataError: as of `mixing_shares`.
+    """
+    chosen = own_sample_fn(mixture)
+    if chosen is None:
+        return by_shares(mixing_shares(mixture, split))
+    _log.info("%s: its own sample_fn says which task each example is of.", mixture.name)
+    return by_sample_fn(mixture.name, chosen, _checked_rates(mixture, split))
+
+
+def _checked_rates(mixture: seqio.Mixture, split: str) -> dict[str, float]:
+    """The rates of the tasks that have a split."""
     present = [task.name for task in tasks_with_split(mixture.name, split)]
     absent = [task.name for task in mixture.tasks if task.name not in present]
     if absent:
@@ -47,7 +74,7 @@ def mixing_shares(mixture: seqio.Mixture, split: str) -> dict[str, float]:
             f"The rates of the mixture {mixture.name} are {wrong or rates}: they must be numbers "
             "from 0, and one above."
         )
-    return {name: rates[name] / total for name in present if rates[name] > 0}
+    return {name: rates[name] for name in present}
 
 
 def check_vocabularies(task: seqio.Task | seqio.Mixture) -> None:

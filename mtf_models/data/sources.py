@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import seqio
 
+from mtf_models.data.choosing import by_shares
 from mtf_models.data.drawing import LONG_EXAMPLES, Drawn, Draws, Position, seed_of_part
 from mtf_models.data.examples import examples_of
-from mtf_models.data.mixtures import check_vocabularies, mixing_shares
+from mtf_models.data.mixtures import check_vocabularies, mixing_choice, mixing_shares
 from mtf_models.data.objectives import check_objective
 from mtf_models.data.packing import Counts, count, fill_rows, group
 from mtf_models.data.tasks import get_task_or_mixture, tasks_with_split
@@ -218,13 +219,14 @@ def _draws(
     check_vocabularies(task)
     mixed = isinstance(task, seqio.Mixture)
     shares = mixing_shares(task, split) if mixed else {task.name: 1.0}
+    choice = mixing_choice(task, split) if mixed else by_shares(shares)
     for name in shares:
         check_objective(tasks[name], lengths)
     parts = {
         name: examples_of(tasks[name], split, lengths, seed_of_part(seed, name) if mixed else seed)
         for name in shares
     }
-    return Draws(parts, shares, lengths, long_examples)
+    return Draws(parts, shares, choice, lengths, long_examples)
 
 
 def feature_lengths(

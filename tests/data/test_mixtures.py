@@ -162,6 +162,77 @@ def test_a_mixture_goes_on_from_any_position(make_task, make_mixture):
             assert [next(resumed)["inputs"].tolist() for _ in whole[step:]] == whole[step:]
 
 
+def in_turns(datasets, rates, seed):
+    """As many of each task as its rate says, one task after the other."""
+    del seed
+    turns = [n for n, rate in enumerate(rates) for _ in range(int(rate))]
+    return tf.data.Dataset.choose_from_datasets(
+        datasets, tf.data.Dataset.from_tensor_slices(np.array(turns, np.int64)).repeat()
+    )
+
+
+def test_a_sample_fn_of_the_mixture_chooses(make_task, make_mixture, caplog):
+    tasks = [make_task(name, [size] * 7) for size, name in ((1, "a"), (2, "b"), (3, "c"))]
+    rates = zip(tasks, (2.0, 0.0, 1.0), strict=True)
+    mixture = make_mixture("turns", list(rates), sample_fn=in_turns)
+    with caplog.at_level("INFO", "mtf_models"):
+        stream = training_batches("turns", LENGTHS, 3, seed=5, pack=False)
+    assert "turns: its own sample_fn says which task each example is of." in caplog.messages
+    with stream:
+        batches = [next(stream)["inputs"] for _ in range(400)]
+        position = stream.position
+        assert stream.counts.drawn == {"a": 800, "c": 400}
+    # SeqIO's own mixing, of the lengths of inputs.
+    theirs = mixture.get_dataset(LENGTHS, "train", shuffle=False, seed=5).take(12)
+    expected = [len(example["inputs"]) for example in theirs.as_numpy_iterator()]
+    assert expected == [1, 1, 3] * 4
+    for batch in batches:
+        assert np.count_nonzero(batch, axis=1).tolist() == [1, 1, 3]
+
+    with training_batches("turns", LENGTHS, 3, 5, position=position, pack=False) as resumed:
+        following = next(resumed)["inputs"]
+    with training_batches("turns", LENGTHS, 3, seed=5, pack=False) as whole:
+        for _ in range(400):
+            next(whole)
+        np.testing.assert_array_equal(next(whole)["inputs"], following)
+
+
+@pytest.mark.parametrize(
+    ("sample_fn", "message"),
+    [
+        (lambda datasets, rates, seed: datasets[0].take(3), "odd comes to an end"),
+        (
+            lambda datasets, rates, seed: datasets[0].map(lambda example: example["inputs"]),
+            "given numbers of tasks in the place of their examples: .*in the preprocessors",
+        ),
+        (
+            lambda datasets, rates, seed: tf.data.Dataset.zip(tuple(datasets)),
+            "it makes .*It may choose among datasets",
+        ),
+    ],
+)
+def test_a_sample_fn_that_does_more_than_choose(make_task, make_mixture, sample_fn, message):
+    tasks = [make_task(name, [1] * 5) for name in ("a", "b")]
+    make_mixture("odd", tasks, default_rate=1.0, sample_fn=sample_fn)
+    with (
+        training_batches("odd", LENGTHS, 4, seed=1) as stream,
+        pytest.raises(DataError, match=message),
+    ):
+        stream.peek()
+
+
+def test_a_rate_may_be_drawn_in_other_ways_of_tensorflow(make_task, make_mixture):
+    tasks = [make_task(name, [1] * 5) for name in ("a", "b")]
+    drawn = tf.data.Dataset.sample_from_datasets
+    make_mixture("plain", tasks, default_rate=1.0)
+    make_mixture("by_hand", tasks, default_rate=1.0, sample_fn=drawn)
+    batches = []
+    for name in ("plain", "by_hand"):
+        with training_batches(name, LENGTHS, 16, seed=1) as stream:
+            batches.append(next(stream)["inputs"].tolist())
+    assert batches[0] == batches[1]
+
+
 def test_other_tasks_cannot_go_on_from_a_position(make_task, make_mixture):
     tasks = [make_task(name, [1] * 5) for name in ("a", "b", "c")]
     make_mixture("before", tasks[:2], default_rate=1.0)
