@@ -33,6 +33,7 @@ OTHERS = (
     "wmt19_ende_v003",
     "wmt_t2t_ende_v003",
     "c4_v220_span_corruption",
+    "c4_v220_full_lm",
 )
 LENGTH = 64
 

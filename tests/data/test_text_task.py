@@ -1,5 +1,7 @@
 """Tasks made on the spot of files and datasets, and what is said where data are missing."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import requests
@@ -109,10 +111,26 @@ def test_a_version_that_can_no_more_be_made(data_dir, no_network):
         tasks_with_split(task, "train")
 
 
-def test_a_vocabulary_that_cannot_be_fetched(data_dir, no_network):
+def test_a_vocabulary_that_cannot_be_fetched(make_task, no_network):
+    task = get_task_or_mixture(make_task("remote", [1]))
+    vocabulary = seqio.SentencePieceVocabulary("gs://somewhere/else.model")
+    feature = dataclasses.replace(task.output_features["targets"], vocabulary=vocabulary)
+    features = {**task.output_features, "targets": feature}
+    seqio.TaskRegistry.add_provider("far", task.replace(output_features=features))
+    try:
+        with pytest.raises(DataError, match="vocabulary gs://somewhere/else.*does not answer"):
+            tasks_with_split("far", "train")
+    finally:
+        seqio.TaskRegistry.remove("far")
+
+
+def test_sentinels_that_another_file_of_t5_has_in_it(data_dir, no_network):
     prepare("c4/en:2.2.0", data_dir)
-    with pytest.raises(DataError, match="vocabulary gs://t5-data/.*100extra.*does not answer"):
-        tasks_with_split("c4_v220_full_lm", "train")
+    (task,) = tasks_with_split("c4_v220_full_lm", "train")
+    vocabulary = task.output_features["targets"].vocabulary
+    # Of that file too: 32,100 pieces, the last of them <extra_id_0>.
+    assert vocabulary.vocab_size == 32100
+    assert vocabulary.encode("<extra_id_0>")[-1] == 32099
 
 
 def test_names_that_are_taken_are_refused(add, tmp_path):
