@@ -27,6 +27,8 @@ from mtf_models.runtime.whole_file import write_text
 _log = logging.getLogger("mtf_models")
 
 INFO_FILE = "model-info.txt"
+BEST_FOLDER = "best"
+"""The subfolder, a run folder too, of the best checkpoint that was evaluated."""
 _LOCK_FILE = ".lock"
 _OURS = (
     CONFIG_FILE,
@@ -106,15 +108,18 @@ class RunFolder:
             )
 
     def clear(self) -> None:
-        """Deletes what training writes, and nothing else: commands and evaluations stay.
+        """Deletes what training writes, the best checkpoint with the others, and nothing else.
 
         Of several processes the first one does it.
         """
         if not processes.current().leads:
             return
-        for pattern in _OURS:
-            for file in self.path.glob(pattern):
+        best = self.path / BEST_FOLDER
+        for folder in (self.path, best):
+            for file in (file for pattern in _OURS for file in folder.glob(pattern)):
                 file.unlink()
+        if best.is_dir() and not any(best.iterdir()):
+            best.rmdir()
 
     @contextmanager
     def locked(self) -> Iterator[None]:

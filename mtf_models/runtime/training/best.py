@@ -18,9 +18,8 @@ from mtf_models.errors import ConfigError, did_you_mean
 from mtf_models.mesh import Variable
 from mtf_models.runtime.folder.metrics import METRICS_FILE
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
+from mtf_models.runtime.folder.run_folder import BEST_FOLDER
 from mtf_models.runtime.whole_file import writing
-
-FOLDER = "best"
 
 _LESS_IS_BETTER = ("loss", "perplexity", "error", "distance")
 
@@ -43,7 +42,7 @@ class Best:
         way, name = _read(asked)
         less = any(word in name.rpartition("/")[2] for word in _LESS_IS_BETTER)
         self.name, self.sign = name, -1.0 if way == "min" or (not way and less) else 1.0
-        self._run, self._folder = folder, folder / FOLDER
+        self._run, self._folder = folder, folder / BEST_FOLDER
         self._highest = -math.inf
         for row in _rows(folder / METRICS_FILE):
             value = row.get(name)

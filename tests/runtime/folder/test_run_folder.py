@@ -75,6 +75,17 @@ def test_only_files_of_runs_are_deleted(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == set(theirs)
 
 
+@pytest.mark.parametrize("theirs", [[], ["notes.txt"]])
+def test_the_best_checkpoint_is_deleted_with_the_run(tmp_path, theirs):
+    best = tmp_path / "best"
+    best.mkdir()
+    for name in ["operative_config.gin", "checkpoint", "model.ckpt-3.index", *theirs]:
+        (best / name).touch()
+    RunFolder(tmp_path).clear()
+    assert best.exists() == bool(theirs)
+    assert [file.name for file in best.glob("*")] == theirs
+
+
 def test_what_may_change_in_a_run(tmp_path):
     recorded = parse([SMALL])
     changes = {"steps": 7, "eval_every": 7, "save_every": 7, "keep": 7, "mesh": "batch:7"}
