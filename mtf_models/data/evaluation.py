@@ -78,6 +78,32 @@ def evaluation_batches(
     return batches_of(examples, lengths, batch_size)
 
 
+def require_examples(tasks: Sequence[seqio.Task], split: str) -> None:
+    """Refuses tasks of which there is nothing to evaluate.
+
+    Args:
+        tasks: that have the split.
+        split: the split.
+
+    Raises:
+        DataError: listing those whose source has no example of it.
+    """
+    empty = [task.name for task in tasks if _is_empty(task, split)]
+    if empty:
+        raise DataError(
+            f"The split {split!r} of {' and of '.join(empty)} has no example to evaluate: take "
+            "another split, or put examples into this one."
+        )
+
+
+def _is_empty(task: seqio.Task, split: str) -> bool:
+    count = task.num_input_examples(split)
+    if count is None:
+        first = task.source.get_dataset(split=split, shuffle=False).take(1)
+        return not list(first.as_numpy_iterator())
+    return count == 0
+
+
 def decode_texts(task: seqio.Task | seqio.Mixture, ids: np.ndarray) -> list[str]:
     """Turns decoded ids into texts with the vocabulary of the task's targets.
 

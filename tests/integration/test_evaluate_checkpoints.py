@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from commands import finish, mtf, parameters, rows, same_bits, start, train
+from commands import finish, hashes, mtf, parameters, rows, same_bits, start, train
 
 from mtf_models.runtime.training.best import Best
 
@@ -51,11 +51,21 @@ def test_checkpoints_that_are_not_there(folder, words, message):
     assert message in outcome.err
 
 
-def test_an_empty_split(folder):
-    words = ("--task=numbered_empty", "--split=empty")
-    outcome = mtf("eval", f"--model_dir={folder}", *words)
-    assert outcome.status == 1
-    assert "The split 'empty' of numbered_empty has no example to evaluate" in outcome.err
+@pytest.mark.parametrize("task", ["numbered_empty", "numbered_uncounted"])
+def test_an_empty_split(folder, task):
+    before = hashes(folder)
+    outcome = mtf("eval", f"--model_dir={folder}", f"--task={task}", "--split=empty")
+    assert outcome.status == 2
+    assert f"The split 'empty' of {task} has no example to evaluate: take another" in outcome.err
+    assert hashes(folder) == before
+
+
+def test_an_empty_split_of_a_run_that_would_evaluate_it(tmp_path):
+    task = "--gin_param=MIXTURE_NAME = 'numbered_hollow'"
+    outcome = train(tmp_path / "run", task, "--eval_every=5")
+    assert outcome.status == 2
+    assert "The split 'validation' of numbered_hollow has no example" in outcome.err
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_is_followed_until_its_end(trained, tmp_path):

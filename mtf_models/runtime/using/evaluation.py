@@ -52,12 +52,14 @@ class Plan:
         """The tasks: one, or those of a mixture that have the split.
 
         Raises:
-            DataError: if there is no such task, or none of them has the split.
+            DataError: if there is no such task, none of them has the split, or one has no example.
             ConfigError: if there are options for others, or options that nothing knows.
         """
+        from mtf_models.data.evaluation import require_examples
         from mtf_models.data.tasks import get_task_or_mixture, tasks_with_split
 
         tasks = tasks_with_split(self.name, self.split)
+        require_examples(tasks, self.split)
         whole = get_task_or_mixture(self.name)
         known = {task.name for task in getattr(whole, "tasks", [whole])}
         unknown = sorted(set(self.options) - known)
@@ -146,7 +148,10 @@ def _evaluate_task(model: Model, task: Any, plan: Plan) -> Evaluation:
             ids = model.decode(batch.features, **decode).ids.numpy()[: batch.rows]
             texts += (plan.texts_of or decode_texts)(task, ids)
     if not examples:
-        raise DataError(f"The split {plan.split!r} of {task.name} has no example to evaluate.")
+        raise DataError(
+            f"The split {plan.split!r} of {task.name} has no example to evaluate: its "
+            "preprocessors leave none. Take another split, or mend them."
+        )
     metrics = _metrics(task, examples, texts, scores)
     if plan.scores and not plan.as_the_original:
         loss = -float(np.sum(scores)) / max(tokens, 1)

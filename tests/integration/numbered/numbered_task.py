@@ -25,11 +25,15 @@ def exactly(targets, predictions):
     return {"exactly": 100.0 * sum(a == b for a, b in pairs) / len(targets)}
 
 
-def add(name, splits, features, **options):
+def read_hollow(split, shuffle_files=False, seed=None):
+    return read(split if split == "train" else "empty", shuffle_files, seed)
+
+
+def add(name, splits, features, read=read, counts=SPLITS, **options):
     seqio.TaskRegistry.add(
         name,
         source=seqio.FunctionDataSource(
-            read, splits=splits, num_input_examples={split: SPLITS[split] for split in splits}
+            read, splits=splits, num_input_examples=counts and {n: counts[n] for n in splits}
         ),
         preprocessors=[
             seqio.preprocessors.tokenize,
@@ -44,4 +48,6 @@ def add(name, splits, features, **options):
 add("numbered", ["train", "validation"], ["inputs", "targets"], metric_fns=[exactly])
 add("numbered_train_only", ["train"], ["inputs", "targets"], metric_fns=[exactly])
 add("numbered_empty", ["train", "empty"], ["inputs", "targets"], metric_fns=[exactly])
+add("numbered_uncounted", ["train", "empty"], ["inputs", "targets"], counts=None)
+add("numbered_hollow", ["train", "validation"], ["inputs", "targets"], read_hollow, None)
 add("numbered_lm", ["train", "validation"], ["targets"])
