@@ -50,7 +50,7 @@ class Mixture:
         second_threshold_train: of the policies "threshold" and "random".
         second_threshold_eval: the same, otherwise.
         moe_gating: the routing, one of `ROUTINGS`.
-        min_expert_capacity: the least number of slots of an expert in a group.
+        min_expert_capacity: the least number of slots of an expert in a group; 1 if it is 0.
         switch_policy_train: "argmax", "input_dropout" or "input_jitter" (of what the router sees,
             in training), or "sample" (draws the expert).
         switch_policy_eval: the same, otherwise.
@@ -278,6 +278,8 @@ def check_options(layer: Mixture) -> None:
         for name in layer.capacity_factors
         if (value := getattr(layer, name)) <= 0
     ]
+    if not isinstance(least := layer.min_expert_capacity, int) or least < 0:
+        faults.append(f"min_expert_capacity = {least!r}; give a whole number from 0")
     if faults:
         raise ConfigError(f"{layer.owner} has {'. '.join(faults)}.".replace("..", "."))
 
