@@ -150,10 +150,12 @@ def _gin_faults() -> Iterator[None]:
     except MtfError:
         raise
     except (RuntimeError, TypeError, ValueError) as error:
-        text = " ".join(str(error).split())
+        # Gin adds a line for each function of its own that the error passes through.
+        lines = (line for line in str(error).splitlines() if "In call to configurable" not in line)
+        text = " ".join(" ".join(lines).split())
         raise ConfigError(
-            f"The config cannot be built: {text} Bind what is missing, or give it a value of the "
-            "right type (--gin_param)."
+            f"The config cannot be built: {text.rstrip('.')}. Bind what is missing, or give it a "
+            "value of the right type (--gin_param)."
         ) from error
 
 
