@@ -75,7 +75,7 @@ class HuggingFaceReader:
         self._pairs = {pair.ours: pair for pair in self._matched()}
         faults += self._faults()
         if isinstance(self.architecture, SingleStack) and (notice := self.architecture.notice):
-            _log.info("%s: %s", folder, notice)
+            _say_once(f"{folder}: {notice}")
         if faults:
             lines = "".join(f"\n  {fault}" for fault in faults)
             raise CheckpointError(
@@ -90,6 +90,11 @@ class HuggingFaceReader:
     def names(self) -> list[str]:
         """All names, sorted."""
         return sorted(self._pairs)
+
+    @property
+    def step(self) -> int:
+        """0: such a folder counts no steps."""
+        return 0
 
     @property
     def weights_dtype(self) -> str:
@@ -151,10 +156,9 @@ class HuggingFaceReader:
         for pair in pairs(self.architecture):
             classifier = self._naming.classifier
             if pair.theirs == (classifier,) and classifier not in self._sources:
-                _log.info(
-                    "%s ties the logits to the embedding without scaling them; here they are a "
-                    "matrix of their own with the same values.",
-                    self.prefix,
+                _say_once(
+                    f"{self.prefix} ties the logits to the embedding without scaling them; here "
+                    "they are a matrix of their own with the same values."
                 )
                 pair = pair._replace(theirs=(self._naming.embedding,))
             yield pair
@@ -171,10 +175,16 @@ class HuggingFaceReader:
                 yield f"different: {name} is {list(found)}, not {list(pair.their_shape)}"
         unread = [name for name in self._given if self._naming.is_unread(name)]
         if unread:
-            _log.info("Not read, as transformers does not either: %s.", ", ".join(unread))
+            _say_once(f"Not read, as transformers does not either: {', '.join(unread)}.")
         for name in self._given:
             if name not in known and name not in unread:
                 yield f"left over: {name} {list(self._files.shape(self._sources[name]))}"
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    """Logs a line, once in a process: a command may open a folder more than once."""
+    _log.info(text)
 
 
 def is_hugging_face_folder(folder: Path) -> bool:

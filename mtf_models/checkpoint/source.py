@@ -24,6 +24,10 @@ class Source(Protocol):
     def names(self) -> list[str]:
         """All names, sorted."""
 
+    @property
+    def step(self) -> int:
+        """The number of steps that it was taken after; 0 if it does not say."""
+
     def shape(self, name: str) -> tuple[int, ...]:
         """The sizes of a variable."""
 

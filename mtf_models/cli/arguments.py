@@ -22,7 +22,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, default_folder: str | N
         "--model_dir",
         required=default_folder is None,
         metavar="DIR",
-        help="the run folder; to use a model, also a checkpoint in it"
+        help="the run folder; to use a model, also a checkpoint in it, or a Hugging Face folder"
         if default_folder is None
         else f"the run folder (default: {default_folder})",
     )

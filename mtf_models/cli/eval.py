@@ -28,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="each checkpoint of a run in training, as it comes, until its last one",
     )
+    evaluation.add_argument(
+        "--output",
+        metavar="FOLDER",
+        help="where metrics and predictions go (default: the run folder)",
+    )
     evaluation.add_argument("--split", metavar="NAME", help="the split of the dataset")
     evaluation.add_argument(
         "--num_examples",

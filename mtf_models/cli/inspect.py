@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "path",
         nargs="?",
         metavar="PATH",
-        help="run folder, or prefix of a checkpoint; or none, and the config of --gin_file",
+        help="run folder, prefix of a checkpoint, or Hugging Face folder; or none, and the config "
+        "of --gin_file",
     )
     parser.add_argument(
         "--step", type=not_negative, metavar="N", help="the checkpoint (default: the latest)"

@@ -76,7 +76,7 @@ def _add_initial_arguments(parser: argparse.ArgumentParser) -> None:
         "--init_from",
         metavar="DIR",
         help="begin with the checkpoint of this run folder, and with its config unless gin files "
-        "are given; or a checkpoint itself, DIR/model.ckpt-N",
+        "are given; or a checkpoint itself, DIR/model.ckpt-N, or a Hugging Face folder",
     )
     initial.add_argument(
         "--init_step",

@@ -2,6 +2,6 @@
 
 from mtf_models.config.configuration import Config, Difference
 from mtf_models.config.names import skipping
-from mtf_models.config.parse import parse, parse_text
+from mtf_models.config.parse import GinSource, GinText, parse, parse_text
 
-__all__ = ["Config", "Difference", "parse", "parse_text", "skipping"]
+__all__ = ["Config", "Difference", "GinSource", "GinText", "parse", "parse_text", "skipping"]

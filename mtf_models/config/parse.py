@@ -6,7 +6,7 @@ import functools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtf_models.config import legacy, search
 from mtf_models.config.check import check
@@ -20,8 +20,24 @@ from mtf_models.errors import ConfigError
 _logger = logging.getLogger("mtf_models.config")
 
 
+class GinText(NamedTuple):
+    """Gin text that stands in the place of a file.
+
+    Attributes:
+        text: statements, a line each; they may include files.
+        source: what to call it in messages.
+    """
+
+    text: str
+    source: str
+
+
+GinSource = str | GinText
+"""The path of a gin file, or text in its place."""
+
+
 def parse(
-    gin_files: Sequence[str] = (),
+    gin_files: Sequence[GinSource] = (),
     gin_params: Sequence[str] = (),
     search_paths: Sequence[str] = (),
     overrides: Mapping[str, Any] | None = None,
@@ -31,7 +47,8 @@ def parse(
     Whatever is to be bound must be registered before: import the layers and the runtime first.
 
     Args:
-        gin_files: paths as `search.find` looks for them; files of the original as they are.
+        gin_files: paths as `search.find` looks for them, or texts in their place; files of the
+            original as they are.
         gin_params: gin text, mostly one binding each.
         search_paths: folders to look for files in, after the working directory.
         overrides: flags to values, see `overrides.bindings_of`.
@@ -44,8 +61,8 @@ def parse(
     """
     sources = _Sources(tuple(search_paths))
     defaults = sources.take_file(search.DEFAULTS)
-    for name in gin_files:
-        sources.take_file(name)
+    for given in gin_files:
+        sources.take_file(given) if isinstance(given, str) else sources.take_text(*given)
     for number, text in enumerate(gin_params, start=1):
         sources.take_text(text, f"--gin_param {number}")
     sources.bindings.extend(bindings_of(overrides or {}))

@@ -55,6 +55,19 @@ def add_unregistered(name: str, vocabularies: Vocabularies | None = None) -> str
     return add_text_task(dataclasses.replace(spec, metrics=metrics))
 
 
+def add_without_examples(folder: Path, vocabularies: Vocabularies) -> str:
+    """Registers a task that has vocabularies alone, for texts that are in no dataset.
+
+    Args:
+        folder: of the model that they are of, after which the task is named.
+        vocabularies: of the features that texts may be.
+
+    Returns:
+        Its name.
+    """
+    return add_text_task(TextTask(f"texts_for_{task_name_of(str(folder))}", vocabularies))
+
+
 def default_vocabularies(supervised: bool = True) -> dict[str, seqio.Vocabulary]:
     """T5's vocabulary for inputs and targets, or for targets alone."""
     return dict.fromkeys(

@@ -36,7 +36,8 @@ class ModelOptions(ConfigOptions):
     """What every command on a run folder can be told.
 
     Attributes:
-        model_dir: the run folder.
+        model_dir: the run folder; where a model is used, also a checkpoint in it, or a folder of
+            Hugging Face's.
         batch_size: sequences in a batch.
         data_dir: where prepared data are kept.
         allow_partial: whether variables may be in the model or in the checkpoint only.
@@ -82,7 +83,8 @@ class TrainOptions(ModelOptions, TextTaskOptions):
         seed: of initial values, data order and dropout.
         pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
         steps: the step at which training ends; with `init_from` how many steps are made from there.
-        init_from: a run folder or checkpoint whose values the run begins with.
+        init_from: a run folder, a checkpoint, or a folder of Hugging Face's, whose values the run
+            begins with.
         init_step: which checkpoint of that folder; None for the latest.
         init_steps: "checkpoint" counts steps, the schedule's too, on from there; "zero" from 0.
         init_optimizer: "keep" takes the optimizer's slots from there too, "fresh" does not; None
@@ -189,6 +191,7 @@ class EvalOptions(ModelOptions):
         step: the checkpoint; None for the latest.
         steps: several checkpoints, or "all" for all there are.
         follow: whether each checkpoint is evaluated as it comes, until the run's last one.
+        output: the folder that metrics and predictions go to; None for the run folder.
         split: the split of the dataset.
         num_examples: at most so many examples of each task; None for all.
     """
@@ -197,6 +200,7 @@ class EvalOptions(ModelOptions):
     step: int | None = None
     steps: tuple[int, ...] | str | None = None
     follow: bool = False
+    output: str | None = None
     split: str | None = None
     num_examples: int | None = None
 
@@ -346,7 +350,8 @@ class InspectOptions(ConfigOptions):
     """What `mtf inspect` is asked to do.
 
     Attributes:
-        path: a run folder, or the prefix of a checkpoint; None for a config.
+        path: a run folder, the prefix of a checkpoint, or a folder of Hugging Face's; None for a
+            config.
         step: the checkpoint of the folder; None for the latest.
         pad_vocab: whether the vocabulary is padded until it divides over its mesh axis.
     """

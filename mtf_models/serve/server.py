@@ -9,7 +9,7 @@ import logging
 import socket
 
 from mtf_models.errors import ConfigError, DeviceError, require_positive
-from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.options import ServeOptions
 from mtf_models.runtime.using.trained import load_for_use
 
@@ -40,7 +40,8 @@ def run(options: ServeOptions) -> None:
     require_positive("mtf serve", max_batch=options.max_batch, max_queue=options.max_queue)
     with contextlib.closing(_listening(options.host, options.port)) as listening:
         model, step = load_for_use(options)
-        task = get_task_or_mixture(options.task or prepare.task_name(model.config))
+        folder = model_folder(options.model_dir)
+        task = get_task_or_mixture(options.task or folder.task(model.config))
         engine = Engine(model, task, step, options.max_batch, options.max_queue, options.max_tokens)
         engine.warm_up()
         host, port = listening.getsockname()[:2]

@@ -18,11 +18,14 @@ sizes = ["d_model = 8", "d_ff = 8", "num_heads = 2", "d_kv = 4", "num_layers = 1
 model = mtf.build_model(["examples/kjv_web_tiny.gin"], sizes)
 mtf.Trainer(model, learning_rate=0.1).save("tiny")
 """
+LENGTHS = '--gin_param=utils.run.sequence_length = {"inputs": 32, "targets": 32}'
 SHORTER = {
+    **{name: [LENGTHS, "--num_examples=4"] for name in ("score", "infer", "eval")},
+    "export": [LENGTHS],
     "train": [
         "--steps=2",
         "--batch_size=2",
-        '--gin_param=utils.run.sequence_length = {"inputs": 32, "targets": 32}',
+        LENGTHS,
         "--gin_param=mesh_eval_dataset_fn.num_eval_examples = 4",
     ],
 }
@@ -41,7 +44,8 @@ def test_the_document_runs(repository, tmp_path):
     text = (repository / "docs" / "hugging_face.md").read_text("utf-8")
     commands = [shlex.split(c) for block in BLOCK.findall(text) for c in block.splitlines()]
     assert [words[:2] for words in commands] == [
-        ["mtf", name] for name in ("convert", "inspect", "train", "convert")
+        ["mtf", name]
+        for name in ("inspect", "score", "infer", "eval", "export", "train", "convert", "convert")
     ]
     for words in commands:
         run(PROGRAM, *words[1:], *SHORTER.get(words[1], []))

@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from commands import GIVEN
 from commands import mtf as command
 from safetensors.numpy import load_file, save_file
 
@@ -95,21 +94,6 @@ def test_a_fault_of_the_source_leaves_nothing(theirs, tmp_path):
     assert "model.safetensors is damaged" in refused(theirs, tmp_path / "ours")
     (theirs / "model.safetensors").rename(theirs / "pytorch_model.bin")
     assert "never opened: pytorch_model.bin" in refused(theirs, tmp_path / "ours")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("eval", "--model_dir={}"),
-        ("inspect", "{}"),
-        ("infer", "--model_dir={}", "--task=numbered", "--output={}.jsonl"),
-        ("train", *GIVEN, "--model_dir={}-run", "--init_from={}", "--steps=1"),
-    ],
-)
-def test_commands_say_that_it_is_to_be_converted_first(theirs, words):
-    outcome = command(*(word.format(theirs) for word in words))
-    assert outcome.status == 2
-    assert f"convert it first, mtf convert {theirs} --output=FOLDER" in outcome.err
 
 
 def test_arguments_for_checkpoints_are_refused(theirs):

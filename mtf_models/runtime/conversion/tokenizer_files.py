@@ -10,17 +10,13 @@ from typing import Any
 from mtf_models.config import Config
 from mtf_models.errors import CheckpointError
 from mtf_models.runtime.bindings.task_modules import query_task
-
-PIECES_FILE = "spiece.model"
-_CONFIG_FILE = "tokenizer_config.json"
-_FILES = (
+from mtf_models.runtime.folder.own_tokenizer import (
+    BYTES_CLASS,
     PIECES_FILE,
-    "tokenizer.json",
-    _CONFIG_FILE,
-    "special_tokens_map.json",
-    "added_tokens.json",
+    TOKENIZER_CONFIG_FILE,
+    TOKENIZER_FILES,
+    tokenizer_of,
 )
-_BYTES = "ByT5Tokenizer"
 
 
 def copy(source: Path, target: Path) -> str:
@@ -29,13 +25,14 @@ def copy(source: Path, target: Path) -> str:
     Returns:
         What was copied, and what here can read it.
     """
-    present = [name for name in _FILES if (source / name).is_file()]
+    present = [name for name in TOKENIZER_FILES if (source / name).is_file()]
     for name in present:
         _copy(source / name, target / name)
-    if PIECES_FILE in present:
-        return f"{PIECES_FILE} (seqio.SentencePieceVocabulary reads it)"
-    if present and _class_of(source) == _BYTES:
+    own = tokenizer_of(source)
+    if own is not None and own.vocabulary == "bytes":
         return "bytes (seqio.ByteVocabulary)"
+    if own is not None:
+        return f"{PIECES_FILE} (seqio.SentencePieceVocabulary reads it)"
     if present:
         return f"{', '.join(present)} (copied for transformers; no vocabulary here reads them)"
     return "none in the source"
@@ -52,7 +49,7 @@ def write(config: Config, source: Path, target: Path) -> str:
     Returns:
         What was written, or why nothing.
     """
-    if any((source / name).is_file() for name in _FILES):
+    if any((source / name).is_file() for name in TOKENIZER_FILES):
         return copy(source, target)
     vocabulary = _vocabulary(config)
     kind = type(vocabulary).__name__
@@ -64,7 +61,7 @@ def write(config: Config, source: Path, target: Path) -> str:
     if kind == "ByteVocabulary":
         # The ids above three special ones and 256 bytes.
         extra = vocabulary.vocab_size - 259
-        _write_config(target, {"tokenizer_class": _BYTES, "extra_ids": extra})
+        _write_config(target, {"tokenizer_class": BYTES_CLASS, "extra_ids": extra})
         return "bytes"
     if vocabulary is None:
         return "none: the config names no task with one vocabulary for inputs and targets"
@@ -83,18 +80,10 @@ def _vocabulary(config: Config) -> Any:
     return vocabularies[0] if vocabularies[0] == vocabularies[-1] else None
 
 
-def _class_of(folder: Path) -> str | None:
-    file = folder / _CONFIG_FILE
-    try:
-        return json.loads(file.read_text(encoding="utf-8")).get("tokenizer_class")
-    except (OSError, ValueError):
-        return None
-
-
 def _write_config(folder: Path, fields: dict[str, Any]) -> None:
     special = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     text = json.dumps({**fields, **special}, indent=2)
-    (folder / _CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
+    (folder / TOKENIZER_CONFIG_FILE).write_text(text + "\n", encoding="utf-8")
 
 
 def _copy(source: Path, target: Path) -> None:

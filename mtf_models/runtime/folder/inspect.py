@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtf_models.checkpoint import CheckpointManager, Reader, locate
+from mtf_models.checkpoint import CheckpointManager
 from mtf_models.checkpoint.names import GLOBAL_STEP, is_slot
+from mtf_models.checkpoint.source import Source
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
 from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.folder.run_folder import variables_text
 from mtf_models.runtime.model.build import model_from_config
 from mtf_models.runtime.options import InspectOptions
@@ -24,7 +26,10 @@ def run(options: InspectOptions) -> None:
     """
     if options.path is None:
         if not options.gin_file:
-            raise ConfigError("Give a run folder, the prefix of a checkpoint, or --gin_file.")
+            raise ConfigError(
+                "Give a run folder, the prefix of a checkpoint, a Hugging Face folder, or "
+                "--gin_file."
+            )
         if options.step is not None:
             raise ConfigError("--step is of a folder with checkpoints, and a config has none.")
         print(config_text(options), end="")
@@ -55,16 +60,16 @@ def checkpoint_text(path: Path, step: int | None = None) -> str:
     """The variables and slots of a checkpoint: names, shapes and dtypes.
 
     Args:
-        path: a folder with checkpoints, or one of them, with or without its ending.
+        path: a folder with checkpoints, or one of them, with or without its ending; or a folder of
+            Hugging Face's.
         step: which checkpoint of the folder; None for the latest.
 
     Raises:
         CheckpointError: if there is no checkpoint, or it is damaged.
     """
-    reader = Reader(locate(path, step))
-    lines = []
-    if path.is_dir():
-        lines.append(f"steps      {', '.join(map(str, CheckpointManager(path).steps()))}")
+    reader = model_folder(path).checkpoint(step)
+    steps = CheckpointManager(path).steps() if path.is_dir() else []
+    lines = [f"steps      {', '.join(map(str, steps))}"] if steps else []
     names = [name for name in reader.names if name != GLOBAL_STEP]
     weights = [name for name in names if not is_slot(name)]
     slots = [name for name in names if is_slot(name)]
@@ -80,7 +85,7 @@ def checkpoint_text(path: Path, step: int | None = None) -> str:
     )
 
 
-def _section(reader: Reader, title: str, names: Sequence[str]) -> list[str]:
+def _section(reader: Source, title: str, names: Sequence[str]) -> list[str]:
     """A headline with totals, and a line for each variable."""
     sizes = {name: math.prod(reader.shape(name)) for name in names}
     total = sum(size * reader.dtype(name).size for name, size in sizes.items())

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
 
-from mtf_models.checkpoint import (
-    SLOTS,
-    HuggingFaceReader,
-    Reader,
-    is_hugging_face_folder,
-    locate,
-    restore,
-)
-from mtf_models.checkpoint.locate import folder_of, readable
+from mtf_models import config as gin_config
+from mtf_models.checkpoint import SLOTS, restore
+from mtf_models.checkpoint.source import Source
 from mtf_models.config import Config
-from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Mesh
-from mtf_models.runtime.folder.recorded_config import read_folder_config
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.model.build import model_from_config
-from mtf_models.runtime.model.config_of_architecture import config_of
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.registry import register
 
@@ -47,36 +38,30 @@ def load_model(
         CheckpointError: if there is no config or checkpoint, or they do not fit each other.
     """
     register()
-    with readable(path):
-        is_hugging_face = is_hugging_face_folder(Path(path))
-    if is_hugging_face:
-        _refuse_of_hugging_face(path, step=step, allow_partial=allow_partial or None)
-        return _hugging_face_model(Path(path), Mesh() if mesh is None else mesh)
-    folder = folder_of(path)
-    config = read_folder_config(folder)
+    folder = model_folder(path)
+    config = gin_config.parse([folder.gin])
     if mesh is None:
         mesh = Mesh()
         recorded = Mesh(config.query("utils.run.mesh_shape") or "")
         if recorded.size > 1:
-            _log.warning("%s records mesh %s; using one device.", folder, recorded)
-    return restored_model(path, config, mesh, step, allow_partial=allow_partial)[0]
+            _log.warning("%s records mesh %s; using one device.", folder.path, recorded)
+    source = folder.checkpoint(step, allow_partial)
+    return restored_model(source, config, mesh, allow_partial=allow_partial)[0]
 
 
 def restored_model(
-    path: str | Path,
+    source: Source,
     config: Config,
     mesh: Mesh,
-    step: int | None = None,
     strict: bool = False,
     allow_partial: bool = False,
 ) -> tuple[Model, int]:
     """The model of a config with the values of a checkpoint.
 
     Args:
-        path: a folder with checkpoints, or one of them.
+        source: the checkpoint.
         config: of the model.
         mesh: where it runs.
-        step: which checkpoint of the folder; None for the latest.
         strict: see `build_model`.
         allow_partial: see `load_model`.
 
@@ -84,29 +69,9 @@ def restored_model(
         The model and the step of its checkpoint.
 
     Raises:
-        CheckpointError: if there is no such checkpoint, or it does not fit the config.
+        CheckpointError: if it does not fit the config.
     """
-    prefix = locate(path, step)
-    reader = Reader(prefix)
     seed = config.query("utils.run.seed", 0)
-    model = model_from_config(config, mesh, seed, strict, reader=reader)
-    restore(prefix, model.variables, allow_left_over=SLOTS, allow_partial=allow_partial)
-    return model, reader.step
-
-
-def _refuse_of_hugging_face(folder: str | Path, **given: Any) -> None:
-    """Refuses arguments that are for checkpoints of ours; None is not given."""
-    found = [f"{name}={value}" for name, value in given.items() if value is not None]
-    if found:
-        raise CheckpointError(
-            f"{folder} is a Hugging Face folder, which holds one whole model and no steps; leave "
-            f"out {' and '.join(found)}."
-        )
-
-
-def _hugging_face_model(folder: Path, mesh: Mesh) -> Model:
-    reader = HuggingFaceReader(folder)
-    config = config_of(reader.architecture, reader.weights_dtype)
-    model = model_from_config(config, mesh, reader=reader)
-    restore(reader, model.variables)
-    return model
+    model = model_from_config(config, mesh, seed, strict, reader=source)
+    restore(source, model.variables, allow_left_over=SLOTS, allow_partial=allow_partial)
+    return model, source.step

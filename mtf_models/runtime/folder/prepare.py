@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtf_models import config as gin_config
-from mtf_models.config import Config
+from mtf_models.config import Config, GinSource
 from mtf_models.data.vocabularies.places import look_in
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh, devices
@@ -84,12 +84,18 @@ def overrides(options: ConfigOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
-def read_config(options: NewModelOptions) -> Config:
+def read_config(options: NewModelOptions, otherwise: GinSource | None = None) -> Config:
     """The config of gin files, bindings and flags.
 
+    Args:
+        options: of the command.
+        otherwise: what stands in the place of files where none is given.
+
     Raises:
-        ConfigError: if no gin file is given, or anything in them is wrong.
+        ConfigError: if there is neither, or anything in them is wrong.
     """
+    if not options.gin_file and otherwise is not None:
+        return _parse([otherwise], options)
     if not options.gin_file:
         raise ConfigError(
             "No gin file is given: say which model to build, for example "
@@ -98,10 +104,10 @@ def read_config(options: NewModelOptions) -> Config:
     return _parse(options.gin_file, options)
 
 
-def read_recorded_config(folder: Path, options: ModelOptions) -> Config:
-    """The config of a run folder, with the bindings and flags of this command."""
+def read_recorded_config(recorded: GinSource, options: ModelOptions) -> Config:
+    """The config of a model that is there, with the bindings and flags of this command."""
     return gin_config.parse(
-        [str(folder / CONFIG_FILE), *options.gin_file],
+        [recorded, *options.gin_file],
         options.gin_param,
         options.gin_location_prefix,
         overrides(options),
@@ -123,7 +129,7 @@ def read_resumed_config(folder: Path, options: TrainOptions) -> Config:
     return config
 
 
-def _parse(files: Sequence[str], options: NewModelOptions) -> Config:
+def _parse(files: Sequence[GinSource], options: NewModelOptions) -> Config:
     """Files, bindings and flags; the padding of vocabularies follows from the mesh in them."""
     flags = overrides(options)
     params = list(options.gin_param)
@@ -215,6 +221,7 @@ def task_name(config: Config) -> str:
         if name is not None:
             return name
     raise ConfigError(
-        "The config names no task to read: bind mesh_eval_dataset_fn.mixture_or_task_name, or "
-        "include 'examples/dataset.gin' and bind MIXTURE_NAME."
+        "The config names no task to read: give --task=NAME; or bind "
+        "mesh_eval_dataset_fn.mixture_or_task_name, or include 'examples/dataset.gin' and bind "
+        "MIXTURE_NAME."
     )

@@ -20,9 +20,18 @@ def read_folder_config(folder: Path) -> Config:
     Raises:
         CheckpointError: if it records none.
     """
+    return gin_config.parse([recorded_gin(folder)])
+
+
+def recorded_gin(folder: Path) -> str:
+    """The path of the config that a run folder records; its copies of vocabularies are found.
+
+    Raises:
+        CheckpointError: if it records none.
+    """
     require_run_folder(folder)
     look_in(folder)
-    return gin_config.parse([str(folder / CONFIG_FILE)])
+    return str(folder / CONFIG_FILE)
 
 
 def require_run_folder(folder: Path) -> None:

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mtf_models import __version__, installation, processes
+from mtf_models.checkpoint import is_hugging_face_folder
 from mtf_models.checkpoint.locate import prefix_in
 from mtf_models.config import Config
 from mtf_models.config.statements import Import, read
@@ -76,6 +77,11 @@ class RunFolder:
                 f"{self.path} is a checkpoint, and a run needs a folder: --model_dir="
                 f"{self.path.parent} goes on with its run, --init_from={self.path} begins another "
                 "one from it."
+            )
+        if is_hugging_face_folder(self.path):
+            raise ConfigError(
+                f"{self.path} is a Hugging Face folder, in which nothing is written: give "
+                f"--init_from={self.path} to begin with it, and a new --model_dir."
             )
         if self.path.exists() and not self.path.is_dir():
             raise ConfigError(

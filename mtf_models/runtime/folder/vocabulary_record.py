@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtf_models.config import Config
 from mtf_models.data.vocabularies.places import COPIES
 from mtf_models.errors import CheckpointError, DataError
 from mtf_models.runtime.bindings.task_modules import query_task
 from mtf_models.runtime.whole_file import write_text
+
+if TYPE_CHECKING:
+    import seqio
+
+    from mtf_models.runtime.folder.model_folder import ModelFolder
 
 RECORD_FILE = "vocabulary.json"
 
@@ -27,7 +34,7 @@ def record(folder: Path, config: Config) -> None:
     Raises:
         CheckpointError: if they cannot be written.
     """
-    name = _task_of(config)
+    name = task_of(config)
     if name is None:
         return
     from mtf_models.data.tasks import get_task_or_mixture
@@ -47,63 +54,73 @@ def record(folder: Path, config: Config) -> None:
             shutil.copyfile(file, copy)
 
 
-def check(folder: Path, name: str | None, cure: str) -> None:
-    """Refuses a task whose vocabularies are not those of a run.
+def check(folder: ModelFolder, name: str | None, cure: str) -> None:
+    """Refuses a task whose vocabularies are not those that a model was trained with.
 
     Args:
-        folder: of the run; one that records none is not checked.
+        folder: of the model; one that does not know them is not checked.
         name: of the task; None is not checked.
         cure: what to do, for the message.
 
     Raises:
         DataError: saying what differs.
     """
-    file = folder / RECORD_FILE
-    if name is None or not file.exists():
+    recorded = None if name is None else folder.fingerprints()
+    if recorded is None:
         return
     from mtf_models.data.tasks import get_task_or_mixture
     from mtf_models.data.vocabularies.fingerprint import differences, fingerprints
 
-    recorded = json.loads(file.read_text("utf-8"))
     if lines := differences(recorded, fingerprints(get_task_or_mixture(name))):
         raise DataError(
-            f"The vocabulary of {name} is not the one that {folder} was trained with:\n  "
+            f"The vocabulary of {name} is not the one that {folder.path} was trained with:\n  "
             + "\n  ".join(lines)
             + f"\n{cure}"
         )
 
 
-def check_config(folder: Path, config: Config, cure: str) -> None:
-    """Refuses a config whose task has other vocabularies than a run, see `check`."""
-    check(folder, _task_of(config), cure)
+def check_config(folder: ModelFolder, config: Config, cure: str) -> None:
+    """Refuses a config whose task has other vocabularies than a model, see `check`."""
+    check(folder, task_of(config), cure)
 
 
-def task_for_use(folder: Path, config: Config, name: str) -> str:
+def task_for_use(folder: ModelFolder, config: Config, name: str | None) -> str:
     """The task that a trained model is to read.
 
     Args:
-        folder: of its run.
-        config: of its run.
-        name: of a task or mixture; a file or dataset gets the vocabularies of the config's task.
+        folder: of the model.
+        config: of the model.
+        name: of a task or mixture, or None for the model's; a file or dataset gets the vocabularies
+            of the model.
 
     Returns:
         The name that the task is registered under.
 
     Raises:
-        DataError: if there is no such task, or its vocabularies are not those of the run.
+        DataError: if there is no such task, or its vocabularies are not those of the model.
     """
-    from mtf_models.data.tasks import get_task_or_mixture, is_known
+    from mtf_models.data.tasks import is_known
     from mtf_models.data.unregistered import add_unregistered
 
-    own = _task_of(config)
-    if own is not None and not is_known(name):
-        features = get_task_or_mixture(own).output_features
-        vocabularies = {feature: spec.vocabulary for feature, spec in features.items()}
-        name = add_unregistered(name, vocabularies) or name
-    check(folder, name, "Give a task with the vocabulary of the run.")
+    name = name or folder.task(config)
+    if not is_known(name):
+        name = add_unregistered(name, folder.vocabularies(config)) or name
+    check(folder, name, "Give a task with the vocabulary of the model.")
     return name
 
 
-def _task_of(config: Config) -> str | None:
+def vocabularies_of(config: Config) -> Mapping[str, seqio.Vocabulary] | None:
+    """Feature to the vocabulary of a config's task; None without a task."""
+    name = task_of(config)
+    if name is None:
+        return None
+    from mtf_models.data.tasks import get_task_or_mixture
+
+    features = get_task_or_mixture(name).output_features
+    return {feature: spec.vocabulary for feature, spec in features.items()}
+
+
+def task_of(config: Config) -> str | None:
+    """The task that a config trains on, takes its vocabulary from or evaluates; None for none."""
     named = (query_task(config, function) for function in _FUNCTIONS)
     return next((name for name in named if name is not None), None)

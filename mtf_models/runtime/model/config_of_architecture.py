@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mtf_models import config as gin_config
 from mtf_models.checkpoint.architecture import Architecture
 from mtf_models.checkpoint.single_stack import BERT, GPT2, SingleStack
-from mtf_models.config import Config
+from mtf_models.config import Config, GinText
 
 # What all of the family have: two stacks, no embedding of positions, biases of relative positions.
 _FAMILY = "models/t5.1.0.base.gin"
@@ -16,18 +16,26 @@ _DIVISOR = 128
 
 
 def config_of(architecture: Architecture | SingleStack, dtype: str = "float32") -> Config:
-    """The config of a model of an architecture.
+    """The config of a model of an architecture, see `gin_of`."""
+    return gin_config.parse([gin_of(architecture, dtype)])
+
+
+def gin_of(
+    architecture: Architecture | SingleStack, dtype: str = "float32", source: str = "config.json"
+) -> GinText:
+    """The config of a model of an architecture, as gin text.
 
     Args:
         architecture: what the model is.
         dtype: of the weights that it is to have. Those in float32 are computed with in float32, as
             transformers does; others as this machine prefers.
+        source: what says what the model is, for messages.
     """
     if isinstance(architecture, SingleStack):
         file, bindings = _SINGLE_STACKS[architecture.model_type], _of_stack(architecture)
     else:
         file, bindings = _FAMILY, _bindings(architecture)
-    return gin_config.parse([file], [*bindings, *_dtypes(dtype)])
+    return GinText("\n".join([f"include {file!r}", *bindings, *_dtypes(dtype)]), source)
 
 
 def _dtypes(dtype: str) -> Iterator[str]:

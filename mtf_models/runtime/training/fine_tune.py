@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mtf_models.checkpoint import CheckpointManager, Reader
+from mtf_models import config as gin_config
+from mtf_models.checkpoint import CheckpointManager
 from mtf_models.checkpoint.locate import folder_of, prefix_in
 from mtf_models.config import Config
 from mtf_models.config.keys import expand
@@ -19,11 +20,8 @@ from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.optimize.adafactor import AdafactorOptimizer
 from mtf_models.runtime.bindings.variable_filter import filter_text, lines_of
 from mtf_models.runtime.folder import prepare
-from mtf_models.runtime.folder.recorded_config import (
-    CONFIG_FILE,
-    read_folder_config,
-    require_run_folder,
-)
+from mtf_models.runtime.folder.model_folder import ModelFolder
+from mtf_models.runtime.folder.recorded_config import read_folder_config
 from mtf_models.runtime.folder.run_folder import RunFolder
 from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.training.initial_checkpoint import Beginning, InitialCheckpoint, has_slots
@@ -76,11 +74,10 @@ def read_config(folder: RunFolder, options: TrainOptions) -> Config:
         MtfError: if there is no such checkpoint or config.
     """
     source = _source(folder, options)
-    flags = _flags(source, options)
-    config = prepare.read_config(flags)
-    _check_one_beginning(config, options.init_from)
+    config = _asked_config(source, options)
+    _check_one_beginning(config, source.folder)
     bindings = list(_bindings(source, config, options))
-    return prepare.read_config(replace(flags, gin_param=(*options.gin_param, *bindings)))
+    return _asked_config(source, replace(options, gin_param=(*options.gin_param, *bindings)))
 
 
 def read_asked_config(folder: RunFolder, options: TrainOptions) -> Config:
@@ -93,13 +90,12 @@ def read_asked_config(folder: RunFolder, options: TrainOptions) -> Config:
     Raises:
         MtfError: see `read_config`.
     """
-    return prepare.read_config(_flags(_source(folder, options), options))
+    return _asked_config(_source(folder, options), options)
 
 
-def recorded_source(init_from: str) -> Config | None:
-    """The config that the folder of a run to begin with records, if it does."""
-    folder = folder_of(init_from)
-    return read_folder_config(folder) if (folder / CONFIG_FILE).is_file() else None
+def config_of(folder: ModelFolder) -> Config | None:
+    """The config of the model to begin with, if its folder has one."""
+    return gin_config.parse([folder.gin]) if folder.has_config else None
 
 
 def text(trainer: Trainer, begun: Beginning, before: Config | None) -> str:
@@ -167,24 +163,21 @@ def trained_text(trainer: Trainer) -> str | None:
     return "\n".join([f"trains     {lines[0]}, by {filter_text(chosen_by)}:", *lines[1:]])
 
 
-def _check_one_beginning(config: Config, init_from: str) -> None:
+def _check_one_beginning(config: Config, folder: ModelFolder) -> None:
     """Refuses a config that asks for another beginning, unless the other run had it itself."""
-    asked, before = config.query(_INIT_CHECKPOINT), recorded_source(init_from)
+    asked, before = config.query(_INIT_CHECKPOINT), config_of(folder)
     theirs = None if before is None else before.query(_INIT_CHECKPOINT)
     if asked not in (None, theirs):
         raise ConfigError(
-            f"--init_from={init_from} and run.init_checkpoint = {asked!r} are two beginnings: give "
-            "one of them."
+            f"--init_from={folder.path} and run.init_checkpoint = {asked!r} are two beginnings: "
+            "give one of them."
         )
 
 
-def _flags(source: InitialCheckpoint, options: TrainOptions) -> TrainOptions:
-    """The options to read a config from: with its files, and without the steps to count from it."""
-    files = options.gin_file
-    if not files:
-        require_run_folder(source.prefix.parent)
-        files = (str(source.prefix.parent / CONFIG_FILE),)
-    return replace(options, gin_file=files, steps=None)
+def _asked_config(source: InitialCheckpoint, options: TrainOptions) -> Config:
+    """The config of the options, else of the folder, without the steps to count from it."""
+    otherwise = None if options.gin_file else source.folder.gin
+    return prepare.read_config(replace(options, steps=None), otherwise)
 
 
 def _source(folder: RunFolder, options: TrainOptions) -> InitialCheckpoint:
@@ -226,7 +219,7 @@ def _bindings(source: InitialCheckpoint, config: Config, options: TrainOptions) 
     settings = prepare.settings_of(config)
     with config.active():
         optimizer = (settings.optimizer or AdafactorOptimizer)()
-    there = has_slots(Reader(source.prefix), optimizer, settings.variable_filter)
+    there = has_slots(source.reader, optimizer, settings.variable_filter)
     if options.init_optimizer == "keep" and not there:
         raise ConfigError(
             f"--init_optimizer=keep: {source.prefix} has no slots of {type(optimizer).__name__} "

@@ -11,36 +11,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from mtf_models.checkpoint import SLOTS, Reader
-from mtf_models.checkpoint.locate import locate
+from mtf_models.checkpoint import SLOTS
 from mtf_models.checkpoint.names import GLOBAL_STEP, is_slot, step_of
 from mtf_models.checkpoint.restore import restore
+from mtf_models.checkpoint.source import Source
 from mtf_models.errors import CheckpointError
 from mtf_models.mesh import Dimension, Shape, Variable
 from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.runtime.bindings.initial_names import matched
 from mtf_models.runtime.bindings.settings import RunSettings
 from mtf_models.runtime.bindings.variable_filter import VariableFilter
+from mtf_models.runtime.folder.model_folder import ModelFolder, model_folder
 from mtf_models.runtime.training.trainer import Trainer
 
 
 class InitialCheckpoint(NamedTuple):
-    """One checkpoint of another run.
+    """One checkpoint of another run, or the values of a folder of Hugging Face's.
 
     Attributes:
-        prefix: its path without endings.
+        folder: that it is in.
+        reader: of its values.
         step: of the checkpoint.
     """
 
-    prefix: Path
+    folder: ModelFolder
+    reader: Source
     step: int
+
+    @property
+    def prefix(self) -> Path:
+        """Its path without endings."""
+        return self.reader.prefix
 
     @classmethod
     def find(cls, path: str | Path, step: int | None = None) -> InitialCheckpoint:
         """The checkpoint that a path means.
 
         Args:
-            path: a folder, or a checkpoint's path without endings such as "runs/a/model.ckpt-1000".
+            path: see `model_folder`.
             step: which one of a folder; None for the latest.
 
         Raises:
@@ -51,14 +59,10 @@ class InitialCheckpoint(NamedTuple):
                 f"The checkpoint {path} is not on this machine: copy its files here, and give "
                 "their folder."
             )
-        prefix = locate(path, step)
-        found = step_of(prefix.name)
-        if found is None:
-            raise CheckpointError(
-                f"{prefix} does not tell its step: name its files model.ckpt-N, where N is "
-                f"{GLOBAL_STEP}."
-            )
-        return cls(prefix, found)
+        folder = model_folder(path)
+        reader = folder.checkpoint(step)
+        found = step_of(reader.prefix.name)
+        return cls(folder, reader, reader.step if found is None else found)
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def begin(trainer: Trainer, source: InitialCheckpoint) -> Beginning:
         CheckpointError: if the two do not fit each other; nothing is assigned then.
     """
     settings = trainer.model.settings
-    reader = Reader(source.prefix)
+    reader = source.reader
     asked_for = [n for n in reader.names if re.search(settings.init_variable_filter, n)]
     with trainer.model.config.active():
         sources, skipped = matched(trainer.variables, asked_for)
@@ -97,7 +101,7 @@ def begin(trainer: Trainer, source: InitialCheckpoint) -> Beginning:
         )
     slots = _slots_to_take(trainer, sources)
     restore(
-        source.prefix,
+        reader,
         {**weights, **slots},
         allow_missing=[*skipped, *(name for name in new if _may_be_new(settings, name))],
         allow_left_over=[*SLOTS, *set(reader.names).difference(asked_for)],
@@ -110,7 +114,7 @@ def begin(trainer: Trainer, source: InitialCheckpoint) -> Beginning:
     return Beginning(source.prefix, source.step, new, len(owners))
 
 
-def has_slots(reader: Reader, optimizer: Optimizer, chosen_by: VariableFilter | None) -> bool:
+def has_slots(reader: Source, optimizer: Optimizer, chosen_by: VariableFilter | None) -> bool:
     """Whether a checkpoint holds what this optimizer keeps of any variable to be trained.
 
     Args:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtf_models import installation, processes
-from mtf_models.checkpoint import CheckpointManager, Reader
-from mtf_models.checkpoint.locate import folder_of
+from mtf_models.checkpoint import CheckpointManager
 from mtf_models.config import Config
 from mtf_models.errors import ConfigError, failing_run
 from mtf_models.mesh import Mesh
@@ -18,9 +17,11 @@ from mtf_models.processes.agreement import check_same
 from mtf_models.runtime.bindings.settings import RunSettings, total_steps, training_rows
 from mtf_models.runtime.folder import prepare, vocabulary_record
 from mtf_models.runtime.folder.metrics import MetricsWriter
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.folder.recorded_config import read_folder_config
 from mtf_models.runtime.folder.recorded_mesh import mesh_for
 from mtf_models.runtime.folder.run_folder import RunFolder
+from mtf_models.runtime.folder.trained_folder import TrainedFolder
 from mtf_models.runtime.model.build import model_from_config
 from mtf_models.runtime.options import TrainOptions
 from mtf_models.runtime.training import announce, fine_tune, initial_checkpoint
@@ -184,9 +185,9 @@ def _prepare(folder: RunFolder, config: Config, options: TrainOptions) -> _Run:
     with config.active():
         steps = total_steps(mesh, settings)
     source = _source(folder, settings, options)
-    reader = None if source is None else Reader(source.prefix)
+    reader = None if source is None else source.reader
     model = model_from_config(config, mesh, settings.seed, options.strict, reader, batch_size)
-    before = fine_tune.recorded_source(settings.init_checkpoint) if source else None
+    before = None if source is None else fine_tune.config_of(source.folder)
     trainer = Trainer(model)
     return _Run(
         trainer,
@@ -208,13 +209,13 @@ def _check_vocabulary(
     """Refuses a vocabulary other than that of the run, or of the one that it begins with."""
     if not options.overwrite:
         cure = "Give back the files that it was trained with, or take a new --model_dir."
-        vocabulary_record.check_config(folder.path, config, cure)
+        vocabulary_record.check_config(TrainedFolder(folder.path), config, cure)
     if settings.init_checkpoint is not None and not settings.init_variable_filter:
         cure = (
             "Take that vocabulary; or leave the embeddings out, with run.init_variable_filter, and "
             "let them be learnt anew."
         )
-        vocabulary_record.check_config(folder_of(settings.init_checkpoint), config, cure)
+        vocabulary_record.check_config(model_folder(settings.init_checkpoint), config, cure)
 
 
 def _source(
@@ -234,7 +235,7 @@ def _mesh(folder: RunFolder, config: Config, options: TrainOptions) -> Mesh:
     if folder.config_file.exists() and not options.overwrite:
         recorded = read_folder_config(folder.path)
     elif options.init_from is not None and not options.gin_file:
-        recorded = fine_tune.recorded_source(options.init_from)
+        recorded = fine_tune.config_of(model_folder(options.init_from))
     if recorded is None:
         return prepare.mesh_of(prepare.settings_of(config))
     return mesh_for(config, recorded, options.mesh is not None, options.strict_mesh)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mtf_models.data.encoding import encoding_of
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
-from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.model.decode_request import length_of
 from mtf_models.runtime.options import ExportOptions
 from mtf_models.runtime.using.saved_model import Export, default_of, plans_of, write
@@ -32,7 +32,8 @@ def run(options: ExportOptions) -> None:
     with model.config.active():
         from mtf_models.data.tasks import get_task_or_mixture
 
-        task = get_task_or_mixture(options.task or prepare.task_name(model.config))
+        folder = model_folder(options.model_dir)
+        task = get_task_or_mixture(options.task or folder.task(model.config))
         asked = {name: getattr(options, name) for name in _ASKED}
         longest = options.max_decode_length
         export = Export(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtf_models.checkpoint.locate import folder_of
 from mtf_models.errors import ConfigError
-from mtf_models.runtime.folder import prepare
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.folder.vocabulary_record import task_for_use
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import ExampleOptions
@@ -52,9 +51,7 @@ def read_records(
     from mtf_models.data.records import records_of_file, records_of_split
     from mtf_models.data.tasks import get_task_or_mixture
 
-    folder = folder_of(options.model_dir)
-    name = options.task or prepare.task_name(model.config)
-    name = task_for_use(folder, model.config, name)
+    name = task_for_use(model_folder(options.model_dir), model.config, options.task)
     task = get_task_or_mixture(name)
     if options.input is not None:
         return task, records_of_file(options.input, task, needed)

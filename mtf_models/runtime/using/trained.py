@@ -1,12 +1,12 @@
-"""The trained model of a run folder, for commands that use it."""
+"""The trained model of a folder, for commands that use it."""
 
 from __future__ import annotations
 
-from mtf_models.checkpoint.locate import folder_of
+from mtf_models import config as gin_config
 from mtf_models.mesh import Mesh
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.load import restored_model
-from mtf_models.runtime.folder.recorded_config import read_folder_config, require_run_folder
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.folder.recorded_mesh import mesh_for
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import EvalOptions, ExampleOptions, ExportOptions, ServeOptions
@@ -29,12 +29,11 @@ def load_for_use(
     Raises:
         MtfError: if there is no such folder or checkpoint, or they do not fit each other.
     """
-    folder = folder_of(options.model_dir)
-    require_run_folder(folder)
+    folder = model_folder(options.model_dir)
     prepare.register(options)
-    config = prepare.read_recorded_config(folder, options)
+    config = prepare.read_recorded_config(folder.gin, options)
     if mesh is None:
-        mesh = mesh_for(config, read_folder_config(folder), as_asked=options.mesh is not None)
-    return restored_model(
-        options.model_dir, config, mesh, options.step, options.strict, options.allow_partial
-    )
+        recorded = gin_config.parse([folder.gin])
+        mesh = mesh_for(config, recorded, as_asked=options.mesh is not None)
+    source = folder.checkpoint(options.step, options.allow_partial)
+    return restored_model(source, config, mesh, options.strict, options.allow_partial)
