@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mtf_models.mesh as mtf
@@ -119,14 +119,10 @@ class LocalSelfAttention(SelfAttention):
         context.remember("k", k, count)
         if v is not k:
             context.remember("v", v, count)
-        blocks = _Blocks(context, self.radius, self.look_ahead)
+        blocks = Blocks(context, self.radius, self.look_ahead)
         options = attention_options(self, context)
-        parts = {
-            context.length_dim.name: (blocks.number, blocks.inside),
-            context.memory_length_dim.name: (blocks.seen,),
-        }
-        alike = [parts.get(name, (name,)) for name in options["dropout_broadcast_dims"]]
-        options["dropout_broadcast_dims"] = list(itertools.chain(*alike))
+        alike = options["dropout_broadcast_dims"]
+        options["dropout_broadcast_dims"] = blocks.parts_of(alike, blocks.seen)
         memory = blocks.memory(k)
         y = attention(
             blocks.queries(q),
@@ -141,7 +137,7 @@ class LocalSelfAttention(SelfAttention):
         return blocks.joined(y)
 
 
-class _Blocks:
+class Blocks:
     """The positions of a sequence in blocks, and what each block sees."""
 
     def __init__(self, context: Context, radius: int, look_ahead: int) -> None:
@@ -158,6 +154,14 @@ class _Blocks:
         self.margin = max(radius - 1, self.latest)
         margins = self.margin if context.autoregressive else 2 * self.margin
         self.seen = Dimension("memory_block_length", size + margins)
+
+    def parts_of(self, names: Sequence[str], seen: Dimension) -> list[Dimension | str]:
+        """Dimensions of logits, in blocks: what length and memory length, by name, become."""
+        parts = {
+            self.length.name: (self.number, self.inside),
+            self.context.memory_length_dim.name: (seen,),
+        }
+        return list(itertools.chain(*(parts.get(name, (name,)) for name in names)))
 
     def queries(self, x: Tensor) -> Tensor:
         """[batch, length, ...] to [batch, blocks, block_length, ...]."""

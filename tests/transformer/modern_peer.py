@@ -13,6 +13,8 @@ from transformers import (
     Gemma2ForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
+    LongT5Config,
+    LongT5EncoderModel,
     ModernBertConfig,
     ModernBertModel,
 )
@@ -50,6 +52,21 @@ def models():
         local_rope_theta=10000.0,
     )
     yield "modernbert", ModernBertModel(bert)
+    # Blocks of 3 positions, of which a row of 7 has two and a rest.
+    long = LongT5Config(
+        vocab_size=64,
+        d_model=24,
+        d_kv=4,
+        d_ff=20,
+        num_heads=6,
+        num_layers=2,
+        feed_forward_proj="gated-gelu",
+        encoder_attention_type="transient-global",
+        local_radius=2,
+        global_block_size=3,
+        relative_attention_num_buckets=8,
+    )
+    yield "longt5", LongT5EncoderModel(long)
 
 
 def main(folder):
@@ -61,13 +78,14 @@ def main(folder):
             for value in model.parameters():
                 value.add_(0.3 * torch.randn_like(value))
         ids = generator.integers(2, SIZES["vocab_size"], [3, 12])
-        if name == "modernbert":
-            ids[1, 7:] = 0
+        reads_inputs = name in ("modernbert", "longt5")
+        if reads_inputs:
+            ids[1, 7:], ids[2, 2:] = 0, 0
         else:
             ids[:, 0] = 0  # what begins a sequence
         tokens = torch.tensor(ids)
         with torch.no_grad():
-            if name == "modernbert":
+            if reads_inputs:
                 output = model(tokens, attention_mask=(tokens != 0).long()).last_hidden_state
             else:
                 output = model(tokens).logits

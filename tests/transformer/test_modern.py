@@ -1,4 +1,4 @@
-"""Llama, Gemma 2 and ModernBERT from gin alone compute what transformers' own models do."""
+"""Llama, Gemma 2, ModernBERT and LongT5 from gin alone compute what transformers' models do."""
 
 import importlib.util
 import subprocess
@@ -49,7 +49,7 @@ def peers(tmp_path_factory):
 def ours(weights, model):
     """Values of the variables of a model, of what transformers' model has: all of it."""
     left = {n.split("/", 1)[1]: v for n, v in weights.items() if n.startswith("weights/")}
-    take = take_bert if "layers.0.attn.Wo.weight" in left else take_decoder
+    (take,) = (take for name, take in TAKES.items() if name in left)
     values = take(left, model)
     assert not left, f"of no use: {list(left)}"
     assert set(values) == set(model.variables)
@@ -130,7 +130,52 @@ def take_bert(left, model):
     return values
 
 
+def take_long(left, model):
+    values = {
+        "transformer/embedding": left.pop("shared.weight"),
+        "transformer/logits/kernel": np.random.default_rng(0).normal(size=(24, 64)),
+        "transformer/rms_norm/scale": left.pop("encoder.final_layer_norm.weight"),
+    }
+    np.testing.assert_array_equal(
+        left.pop("encoder.embed_tokens.weight"), values["transformer/embedding"]
+    )
+    for number in range(2):
+        theirs, scope = f"encoder.block.{number}.layer", f"transformer/block_{number:03d}"
+        attention = f"{theirs}.0.TransientGlobalSelfAttention"
+        ours = f"{scope}/layer_000/TransientGlobalSelfAttention"
+        for letter in "qkvo":
+            values[f"{ours}/{letter}"] = left.pop(f"{attention}.{letter}.weight").T
+        norm = left.pop(f"{attention}.global_input_layer_norm.weight")
+        values[f"{ours}/global_rms_norm/scale"] = norm
+        for name in ("relative_attention_bias", "global_relative_attention_bias"):
+            if not number:
+                values[f"{ours}/{name}"] = left.pop(f"{attention}.{name}.weight").T
+        for part in ("wi_0", "wi_1", "wo"):
+            kernel = left.pop(f"{theirs}.1.DenseReluDense.{part}.weight").T
+            values[f"{scope}/layer_001/DenseReluDense/{part}/kernel"] = kernel
+        for place in (0, 1):
+            scale = left.pop(f"{theirs}.{place}.layer_norm.weight")
+            values[f"{scope}/layer_{place:03d}/rms_norm/scale"] = scale
+    return values
+
+
+TAKES = {
+    "model.embed_tokens.weight": take_decoder,
+    "layers.0.attn.Wo.weight": take_bert,
+    "encoder.block.0.layer.0.layer_norm.weight": take_long,
+}
+LONG = (
+    "utils.run.model_type = 'aligned'",
+    "num_layers = 2",
+    "make_layer_stack.layers = [@TransientGlobalSelfAttention, @DenseReluDense]",
+    "TransientGlobalSelfAttention.num_heads = 6",
+    "TransientGlobalSelfAttention.key_value_size = 4",
+    "TransientGlobalSelfAttention.radius = 3",
+    "TransientGlobalSelfAttention.global_block_size = 3",
+    "TransientGlobalSelfAttention.relative_attention_num_buckets = 8",
+)
 KINDS = {
+    "longt5": ("t5.1.1.small", *LONG),
     "llama": ("llama3.8b", "num_layers = 2", "SelfAttention.num_memory_heads = 2"),
     "gemma2": ("gemma2.2b", *GEMMA),
     "modernbert": (
@@ -154,7 +199,7 @@ def test_logits_are_those_of_transformers(peers, kind, spread):
     for name, value in ours(peer, model).items():
         model.variables[name].assign(value.astype(np.float32))
     ids, right = peer["ids"], peer["output"]
-    if kind == "modernbert":
+    if kind in ("modernbert", "longt5"):
         real_rows = (ids != 0).astype(np.int32)
         packing = {"segmentation": real_rows, "position": np.indices(ids.shape)[1] * real_rows}
         features = {"inputs": ids, "targets": ids}
@@ -162,7 +207,7 @@ def test_logits_are_those_of_transformers(peers, kind, spread):
         right = right @ model.variables["transformer/logits/kernel"].numpy()
     else:  # They read what stands before each target.
         features = {"targets": np.concatenate([ids[:, 1:], ids[:, 1:2]], axis=1)}
-    real = ids != 0 if kind == "modernbert" else np.ones_like(ids, bool)
+    real = ids != 0 if kind in ("modernbert", "longt5") else np.ones_like(ids, bool)
     found = model(features).logits.numpy()
     assert np.abs(right[real]).max() > 1
     np.testing.assert_allclose(found[real], right[real], rtol=1e-4, atol=1e-4)

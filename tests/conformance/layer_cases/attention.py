@@ -8,6 +8,7 @@ from mtf_models.transformer.general_bilinear import GeneralBilinearSelfAttention
 from mtf_models.transformer.local_attention import LocalSelfAttention
 from mtf_models.transformer.synthesizer import Synthesizer
 from mtf_models.transformer.talking_heads import TalkingHeadsSelfAttention
+from mtf_models.transformer.transient_global import TransientGlobalSelfAttention
 
 HEADS = {"num_heads": 4, "key_value_size": 4}
 BIAS = {"relative_attention_type": "bias"}
@@ -51,6 +52,17 @@ CASES = [
         **HEADS,
     ),
     causal(LocalSelfAttention, "causal", radius=3, **HEADS),
+    layer(TransientGlobalSelfAttention, "bias", radius=2, global_block_size=2, **HEADS, **BIAS),
+    layer(
+        TransientGlobalSelfAttention,
+        "shared, in groups",
+        radius=3,
+        global_block_size=3,
+        relative_attention_type=None,
+        num_memory_heads=2,
+        shared_kv=True,
+        **HEADS,
+    ),
     layer(TalkingHeadsSelfAttention, **TALKING, dynamic_projections=["x2l", "m2l", "x2w", "m2w"]),
     layer(GeneralBilinearSelfAttention, heads_dims=[("heads", 4)], **BIAS),
     causal(BranchedSelfAttention, **HEADS),
