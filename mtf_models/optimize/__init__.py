@@ -10,13 +10,19 @@ from mtf_models.optimize.adam import AdamW, AdamWeightDecayOptimizer
 from mtf_models.optimize.microbatch import in_microbatches, num_microbatches
 from mtf_models.optimize.momentum import MomentumOptimizer
 from mtf_models.optimize.optimizer import Optimizer
+from mtf_models.optimize.several_rates import (
+    AdafactorWithMultiLRSchedule,
+    AdamWithMultiLRSchedule,
+)
 from mtf_models.optimize.sgd import SgdOptimizer
 from mtf_models.optimize.training_step import serialize_training_step
 
 __all__ = [
     "AdafactorOptimizer",
+    "AdafactorWithMultiLRSchedule",
     "AdamW",
     "AdamWeightDecayOptimizer",
+    "AdamWithMultiLRSchedule",
     "MomentumOptimizer",
     "Optimizer",
     "SgdOptimizer",

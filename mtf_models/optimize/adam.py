@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import abc
-import re
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 from mtf_models.configurable import configurable
-from mtf_models.errors import ConfigError
 from mtf_models.mesh import Shape, Tensor, cast, pow, sqrt, square, to_float
-from mtf_models.optimize.optimizer import GIN_MODULE, Optimizer, moving_average, texts
+from mtf_models.optimize.optimizer import GIN_MODULE, Optimizer, moving_average, patterns, texts
 
 
 class _Adam(Optimizer):
@@ -31,7 +29,7 @@ class _Adam(Optimizer):
         self._beta_1 = beta_1
         self._beta_2 = beta_2
         self._epsilon = epsilon
-        self._excluded = _patterns(texts(exclude_from_weight_decay))
+        self._excluded = patterns("exclude_from_weight_decay", texts(exclude_from_weight_decay))
 
     def slot_shapes(self, name: str, shape: Shape) -> dict[str, Shape]:
         """The first and the second moment."""
@@ -145,18 +143,3 @@ def _gathered_weight(decay: float, step: Tensor) -> Tensor:
     # 1 - decay^t loses four digits in float32 at the first steps.
     t = cast(step, tf.float64) + 1.0
     return to_float(1.0 - pow(decay, t))
-
-
-def _patterns(expressions: Sequence[str]) -> list[re.Pattern[str]]:
-    found, faults = [], []
-    for expression in expressions:
-        try:
-            found.append(re.compile(expression))
-        except re.error as error:
-            faults.append(f"{expression!r} ({error})")
-    if faults:
-        raise ConfigError(
-            f"exclude_from_weight_decay holds what is no regular expression: {', '.join(faults)}. "
-            "Escape special characters with a backslash."
-        )
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 from collections.abc import Hashable, Sequence
 
 from mtf_models.errors import ConfigError, ShapeError
@@ -119,6 +120,26 @@ class Optimizer(abc.ABC):
             return scheduled
         return self._default_rate(step) if self.learning_rate is None else self.learning_rate
 
+    number_of_rates = 1
+    """How many learning rates a step has: one, unless some variables have their own."""
+
+    def rates(self, scheduled: float | None, step: int, total_train_steps: int) -> list[float]:
+        """The learning rates of a step, `number_of_rates` of them, that of the run first.
+
+        Args:
+            scheduled: see `rate`.
+            step: see `rate`.
+            total_train_steps: how many steps the run has.
+
+        Raises:
+            ConfigError: if there is none.
+        """
+        return [self.rate(scheduled, step)]
+
+    def rate_of(self, name: str) -> int:
+        """Which of `rates` a variable is updated at, by its full name."""
+        return 0
+
     def _default_rate(self, step: int) -> float:
         raise ConfigError(
             f"{type(self).__name__} has no learning rate of its own for step {step}, and the run "
@@ -134,3 +155,27 @@ def moving_average(average: Tensor, value: Tensor, decay: Tensor | float) -> Ten
 def texts(value: str | Sequence[str] | None) -> tuple[str, ...]:
     """A list of texts from an option that may be one text, several or None."""
     return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def patterns(option: str, expressions: Sequence[str]) -> list[re.Pattern[str]]:
+    """The regular expressions of an option.
+
+    Args:
+        option: its name, for messages.
+        expressions: what it holds.
+
+    Raises:
+        ConfigError: listing all that cannot be read.
+    """
+    found, faults = [], []
+    for expression in expressions:
+        try:
+            found.append(re.compile(expression))
+        except re.error as error:
+            faults.append(f"{expression!r} ({error})")
+    if faults:
+        raise ConfigError(
+            f"{option} holds what is no regular expression: {', '.join(faults)}. "
+            "Escape special characters with a backslash."
+        )
+    return found

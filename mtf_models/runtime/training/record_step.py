@@ -42,8 +42,9 @@ def record_step(
         for name, length in lengths.items():
             shape = Shape([Dimension("batch", batch_size), Dimension("length", length)])
             inputs[name] = argument(mesh, name, shape, tf.int32)
-        for name, dtype in (("learning_rate", tf.float32), ("step", tf.int32)):
-            inputs[name] = argument(mesh, name, Shape(), dtype)
+        for name in trainer.rate_names:
+            inputs[name] = argument(mesh, name, Shape(), tf.float32)
+        inputs["step"] = argument(mesh, "step", Shape(), tf.int32)
         return list(trainer.compute_step(inputs).values())
 
     return recorded(mesh, program)

@@ -87,14 +87,26 @@ class Trainer:
 
     def learning_rate(self, step: int) -> float:
         """The learning rate of the step after `step` steps."""
+        return self._rates(step)[0]
+
+    def _rates(self, step: int) -> list[float]:
+        """That of the run, and those that the optimizer has for some variables."""
         with self.model.config.active():
-            rate = float(self.optimizer.rate(compute(self._schedule, step, self._total), step))
-        if not 0.0 <= rate < math.inf:
-            raise ConfigError(
-                f"The learning rate of step {step + 1} is {rate}; it must be a number from 0. The "
-                f"schedule counts on {self._total} steps (run.train_steps)."
-            )
-        return rate
+            scheduled = compute(self._schedule, step, self._total)
+            rates = [float(r) for r in self.optimizer.rates(scheduled, step, self._total)]
+        for rate in rates:
+            if not 0.0 <= rate < math.inf:
+                raise ConfigError(
+                    f"The learning rate of step {step + 1} is {rate}; it must be a number from 0. "
+                    f"The schedule counts on {self._total} steps (run.train_steps)."
+                )
+        return rates
+
+    @property
+    def rate_names(self) -> list[str]:
+        """What `compute_step` calls the learning rates: the run's, then the optimizer's others."""
+        others = range(1, self.optimizer.number_of_rates)
+        return ["learning_rate", *(f"learning_rate_{number}" for number in others)]
 
     def step(self, features: Mapping[str, Any]) -> dict[str, float]:
         """Makes one step.
@@ -111,9 +123,9 @@ class Trainer:
             TrainingDiverged: if the loss is not finite.
         """
         self._slots.allocate()
-        rate = self.learning_rate(self.step_number)
+        rates = self._rates(self.step_number)
         tensors = self.model.tensors(features)
-        losses = self._step({**tensors, **self._scalars(rate)})
+        losses = self._step({**tensors, **self._scalars(rates)})
         self.step_number += 1
         values = {name: float(x) for name, x in losses.items()}
         if not math.isfinite(values["loss"]):
@@ -121,7 +133,7 @@ class Trainer:
                 f"The loss of step {self.step_number} is {values['loss']}. Go back to the last "
                 "checkpoint with a lower learning rate, or float32 activations."
             )
-        return {**values, "learning_rate": rate, "step": float(self.step_number)}
+        return {**values, "learning_rate": rates[0], "step": float(self.step_number)}
 
     def save(self, folder: str | Path, extra: Mapping[str, Any] | None = None) -> Path:
         """Writes weights and slots as a checkpoint of this step, and the config if there is none.
@@ -197,22 +209,23 @@ class Trainer:
             for name, shape in shapes.items()
         ]
 
-    def _scalars(self, rate: float) -> Tensors:
-        values = {"learning_rate": np.float32(rate), "step": np.int32(self.step_number)}
+    def _scalars(self, rates: list[float]) -> Tensors:
+        values = dict(zip(self.rate_names, np.float32(rates), strict=True))
+        values["step"] = np.int32(self.step_number)
         return {n: mtf.import_tf_tensor(self.model.mesh, v, Shape()) for n, v in values.items()}
 
     def compute_step(self, inputs: Tensors) -> Tensors:
         """One step on the mesh; assigns all variables at its end.
 
         Args:
-            inputs: the features, and the scalars "learning_rate" and "step".
+            inputs: the features, and the scalars of `rate_names` and "step".
         """
-        rate, step = inputs["learning_rate"], inputs["step"]
-        features = {n: x for n, x in inputs.items() if n not in ("learning_rate", "step")}
+        rates, step = [inputs[name] for name in self.rate_names], inputs["step"]
+        features = {n: x for n, x in inputs.items() if n not in (*self.rate_names, "step")}
         weights, slots = self.model.read(), self._slots.read()
         grads, losses = self._accumulated(features, step, weights)
         with updating():
-            self._update(grads, weights, slots, rate, step)
+            self._update(grads, weights, slots, rates, step)
         return losses
 
     def _update(
@@ -220,13 +233,14 @@ class Trainer:
         grads: Tensors,
         weights: Mapping[str, tf.Tensor],
         slots: Mapping[str, tf.Tensor],
-        rate: Tensor,
+        rates: list[Tensor],
         step: Tensor,
     ) -> None:
         for variable in self.trained:
             state = {s.name: self._named(s, slots) for s in self._slots_of[variable.name]}
             value = self._named(variable, weights)
             grad = grads[variable.name]
+            rate = rates[self.optimizer.rate_of(variable.name)]
             new, state = self.optimizer.update(variable.name, value, grad, state, rate, step)
             variable.held.assign(new.value)
             for slot in self._slots_of[variable.name]:

@@ -205,3 +205,28 @@ def test_a_trainer_replaces_its_own_checkpoints_and_keeps_as_many_as_the_config_
         trainer_of_another_run = mtf.Trainer(build_lm(keeps))
         trainer_of_another_run.step_number = 3
         trainer_of_another_run.save(tmp_path)
+
+
+def test_variables_that_match_are_updated_at_their_own_rate(build_lm, batch):
+    """By the rule of Adam without correction from zero: a step of lr x 0.1 g / (0.0316 |g|)."""
+    bound = [
+        "run.optimizer = @AdamWithMultiLRSchedule",
+        "AdamWithMultiLRSchedule.variable_search = ['_norm', 'wi']",
+        "AdamWithMultiLRSchedule.alt_lr_schedules = [@linear_warmup, [0.5, 0.02]]",
+        "linear_warmup.steps_or_fraction = 100",
+        "AdamWeightDecayOptimizer.epsilon = 1e-30",
+        "run.learning_rate_schedule = 0.001",
+    ]
+    model = build_lm(*bound)
+    trainer = mtf.Trainer(model)
+    before = {name: variable.numpy() for name, variable in model.variables.items()}
+    gradients = {name: g.numpy() for name, g in model.gradients(batch).items()}
+    assert trainer.step(batch)["learning_rate"] == pytest.approx(0.001)
+    seen = set()
+    for name, variable in model.variables.items():
+        rate = 0.01 if "wi" in name else 0.0 if "_norm" in name else 0.001
+        seen.add(rate)
+        g = gradients[name].astype(np.float64)
+        moved = np.where(g == 0, 0, rate * 0.1 * g / (np.sqrt(0.001) * np.abs(g) + 1e-300))
+        np.testing.assert_allclose(before[name] - variable.numpy(), moved, rtol=1e-3, atol=1e-6)
+    assert seen == {0.01, 0.0, 0.001}
