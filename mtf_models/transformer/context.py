@@ -47,6 +47,7 @@ class Context:
             them.
         step: int32 scalar, how many steps training has made, or None outside training.
         inputs: [batch, length] int32, the ids that the stack reads.
+        embeddings: [batch, length, d_model], what the stack begins with, or None.
         encoder_inputs: [batch, memory_length] int32, the ids that the encoder read, or None.
         layer_outputs: what each layer of the stack was given, in order, and what the stack gave.
         encoder_layer_outputs: [batch, memory_length, d_model] each, the encoder's, or none.
@@ -81,6 +82,7 @@ class Context:
     num_microbatches: int = 1
     step: Tensor | None = None
     inputs: Tensor | None = None
+    embeddings: Tensor | None = None
     encoder_inputs: Tensor | None = None
     layer_outputs: list[Tensor] = field(default_factory=list)
     encoder_layer_outputs: list[Tensor] = field(default_factory=list)
@@ -225,16 +227,20 @@ class Context:
             return None if x is None else mtf.stride_tensor_1d(x, length, size)
 
         self.sequence_id, self.inputs = first(self.sequence_id), first(self.inputs)
+        self.embeddings = first(self.embeddings)
         self.length_dim = Dimension(length.name, length.size // size)
         self.memory_length_dim = Dimension(self.memory_length_dim.name, length.size // size)
         self.position = mtf.mtf_range(self.mesh, self.length_dim)
         self._once = {}  # Those of copies are of the length they had.
 
     def isolated(
-        self, encoder_output: Tensor | None, encoder_layer_outputs: Sequence[Tensor] = ()
+        self,
+        encoder_output: Tensor | None,
+        encoder_layer_outputs: Sequence[Tensor] = (),
+        embeddings: Tensor | None = None,
     ) -> Context:
         """A copy that shares no computed tensor, for computations that are run again."""
-        alone = {"_once": {}, "losses": {}, "reports": {}}
+        alone = {"_once": {}, "losses": {}, "reports": {}, "embeddings": embeddings}
         alone |= {"encoder_layer_outputs": list(encoder_layer_outputs)}
         return dataclasses.replace(self, encoder_output=encoder_output, **alone)
 
@@ -257,6 +263,7 @@ class Context:
             priority=part(self.priority),
             sequence_id=part(self.sequence_id),
             inputs=part(self.inputs),
+            embeddings=part(self.embeddings),
             whole=self,
             begin=begin,
             _once={},

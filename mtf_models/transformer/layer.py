@@ -24,6 +24,9 @@ class TransformerLayer(abc.ABC):
     reads_encoder_layers: bool = False
     """Whether it reads `Context.encoder_layer_outputs`."""
 
+    reads_embeddings: bool = False
+    """Whether it reads `Context.embeddings`."""
+
     @abc.abstractmethod
     def call(self, context: Context, x: Tensor) -> Tensor:
         """Computes the layer.

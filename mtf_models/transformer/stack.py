@@ -103,20 +103,22 @@ class LayerStack:
 
     def _recomputed(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
         """One layer of which only the input is kept; what it adds to the loss comes out with x."""
-        memory = [] if context.encoder_output is None else [context.encoder_output]
+        encoded = [] if context.encoder_output is None else [context.encoder_output]
         if layer.reads_encoder_layers:
-            memory += context.encoder_layer_outputs
+            encoded += context.encoder_layer_outputs
+        embeddings = [context.embeddings] if layer.reads_embeddings else []
         names: list[list[str]] = []
         # The context will have changed when the layer is computed again.
         now = dataclasses.replace(context)
 
-        def run(x: Tensor, *memory: Tensor) -> list[Tensor]:
-            inner = now.isolated(memory[0] if memory else None, memory[1:])
+        def run(x: Tensor, *given: Tensor) -> list[Tensor]:
+            memory, seen = given[: len(encoded)], given[len(encoded) :]
+            inner = now.isolated(memory[0] if memory else None, memory[1:], *seen)
             y = self._kept(layer, inner, x)
             names[:] = [list(inner.losses), list(inner.reports)]
             return [y, *inner.losses.values(), *inner.reports.values()]
 
-        y, *scalars = mtf.recompute_grad(run, [x, *memory])
+        y, *scalars = mtf.recompute_grad(run, [x, *encoded, *embeddings])
         losses, reports = names
         context.take_over(
             dict(zip(losses, scalars, strict=False)),

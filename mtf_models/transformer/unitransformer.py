@@ -340,6 +340,7 @@ class Unitransformer:
         position = context.position if position is None else position
         longest = context.memory_length_dim.size
         x = embedding.embed(ids, position, longest=longest, token_type=token_type)
+        context.embeddings = x
         with self.variables(self.name):
             return self.layer_stack.call(context, x)
 

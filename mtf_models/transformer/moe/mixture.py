@@ -27,6 +27,8 @@ dimension only."""
 
 _POLICIES = ("argmax", "input_dropout", "input_jitter", "sample")
 _SECOND_POLICIES = ("all", "none", "threshold", "random")
+WORD_EMBED_MODES = ("concat", "concat_stop_grad", "add", "add_stop_grad", "embed_only")
+"""How a router can see the embeddings of tokens."""
 _HISTORICAL = {"rand_1": "switch"}
 
 
@@ -59,6 +61,10 @@ class Mixture:
         switch_jitter: of "input_jitter", how far from 1 the factors may be.
         ntlb_top_k: how many experts a token tries with "ntlb".
         z_loss: weight of the router's z-loss; None for none.
+        word_embed_mode: what the router sees of `Context.embeddings`, one of `WORD_EMBED_MODES`:
+            with "concat" tokens and embeddings side by side, with "add" their sum, with
+            "embed_only" embeddings alone; "_stop_grad" passes no gradient on to the embeddings.
+            None: tokens alone.
         use_second_place_expert_prob: see `RoutingOptions.second_place`.
         use_second_place_expert_prob_temp: see `RoutingOptions.second_place_temperature`.
         top_n_num_experts_per_token: how many experts a token goes to with "top_n".
@@ -95,6 +101,7 @@ class Mixture:
     switch_jitter: float = 1e-2
     ntlb_top_k: int = 4
     z_loss: float | None = None
+    word_embed_mode: str | None = None
     use_second_place_expert_prob: float | None = None
     use_second_place_expert_prob_temp: float | None = None
     top_n_num_experts_per_token: int = 3
@@ -108,6 +115,11 @@ class Mixture:
     def __post_init__(self) -> None:
         self.moe_gating = _HISTORICAL.get(self.moe_gating, self.moe_gating)
         check_options(self)
+
+    @property
+    def reads_embeddings(self) -> bool:
+        """Whether the router sees the embeddings that the stack begins with."""
+        return self.word_embed_mode is not None
 
     @property
     def owner(self) -> str:
@@ -183,7 +195,10 @@ class Mixture:
         return max(1, self.min_expert_capacity, min(group, rounded))
 
     def _gates(self, context: Context, groups: Groups, x: Tensor) -> Gates:
-        seen = self._perturbed(context, mtf.to_float(groups.split(x)))
+        seen = mtf.to_float(groups.split(x))
+        if self.reads_embeddings:
+            seen = self._beside_embeddings(context, groups, seen)
+        seen = self._perturbed(context, seen)
         logits = dense(
             seen,
             [Dimension("expert_unsplit", self.num_experts)],
@@ -198,6 +213,23 @@ class Mixture:
             self.capacity(groups.dims[1].size, context.is_training),
             counts_padding=self.balance_over == "positions",
         )
+
+    def _beside_embeddings(self, context: Context, groups: Groups, x: Tensor) -> Tensor:
+        """[..., group, d_model] of tokens to what the router sees, the embeddings taken in."""
+        if context.embeddings is None:
+            raise ConfigError(
+                f"{self.owner}.word_embed_mode is {self.word_embed_mode!r}, and there are no "
+                "embeddings here: use the layer in a stack that reads ids, or bind it to None."
+            )
+        embedded = mtf.to_float(groups.split(context.embeddings))
+        if self.word_embed_mode.endswith("_stop_grad"):
+            embedded = mtf.stop_gradient(embedded)
+        match self.word_embed_mode.removesuffix("_stop_grad"):
+            case "concat":
+                return mtf.concat([x, embedded], context.d_model.name)
+            case "add":
+                return x + embedded
+        return embedded
 
     def _perturbed(self, context: Context, x: Tensor) -> Tensor:
         """What the router sees: in training with noise, if the policy has it."""
@@ -258,6 +290,7 @@ def check_options(layer: Mixture) -> None:
             "second_policy_eval": _SECOND_POLICIES,
             "capacity_rounding": ("down", "up"),
             "balance_over": ("positions", "tokens"),
+            **({"word_embed_mode": WORD_EMBED_MODES} if layer.reads_embeddings else {}),
         }.items()
         if (value := getattr(layer, name)) not in known
     ]

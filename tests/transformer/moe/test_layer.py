@@ -13,6 +13,7 @@ from mtf_models.errors import ConfigError, LayoutError
 from mtf_models.testing import ONE_DEVICE, Placement, check_op
 from mtf_models.transformer.moe.groups import number_of_groups
 from mtf_models.transformer.moe.layer import MoE1D
+from mtf_models.transformer.moe.mixture import WORD_EMBED_MODES
 from mtf_models.transformer.moe.routing import ROUTINGS
 
 
@@ -301,3 +302,60 @@ def test_options_that_a_routing_does_not_read_are_refused(gating):
         gating,
     ):
         assert part in str(error.value)
+
+
+def reads_embeddings(mode, x, embedded, gating, gradient=False):
+    """The output and the weights, or the gradient of the router's z-loss by the embeddings."""
+    layer = MoE1D(
+        num_experts=3, hidden_size=16, moe_gating="switch", word_embed_mode=mode, z_loss=1.0
+    )
+    mesh = mtf.Mesh()
+    shape = "batch:1 length:6 d_model:8"
+    value = tf.constant(embedded, tf.float32)
+    with tf.GradientTape() as tape:
+        tape.watch(value)
+        weights = tables(3)
+        rows = gating.shape[0]
+        weights["switch_gating/kernel"] = (f"d_model:{rows} expert_unsplit:3", gating)
+        embeddings = mtf.Tensor(mesh, mtf.Shape(shape), value)
+        y, found = call(layer, x, weights, mesh=mesh, embeddings=embeddings)
+        loss = found.losses["z_loss"].value
+    return (tape.gradient(loss, value) if gradient else y), weights
+
+
+@pytest.mark.parametrize("mode", WORD_EMBED_MODES)
+def test_what_the_router_sees_of_the_embeddings(mode):
+    """By hand: the expert of a token is the largest of what the router sees times its kernel."""
+    x, embedded = RNG.normal(size=(1, 6, 8)), RNG.normal(size=(1, 6, 8))
+    gating = RNG.normal(size=(16 if mode.startswith("concat") else 8, 3))
+    seen = {
+        "concat": np.concatenate([x, embedded], -1),
+        "add": x + embedded,
+        "embed_only": embedded,
+    }[mode.removesuffix("_stop_grad")]
+    logits = seen @ gating
+    weight = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    y, weights = reads_embeddings(mode, x, embedded, gating)
+    wi, wo = (weights[f"{name}/kernel"][1] for name in ("wi", "wo"))
+    for place, expert in enumerate(logits[0].argmax(-1)):
+        made = np.maximum(x[0, place] @ wi[expert], 0) @ wo[expert]
+        np.testing.assert_allclose(y[0, place], weight[0, place, expert] * made, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mode", WORD_EMBED_MODES)
+def test_where_the_embeddings_get_no_gradient_of_the_router(mode):
+    x, embedded = RNG.normal(size=(1, 6, 8)), RNG.normal(size=(1, 6, 8))
+    gating = RNG.normal(size=(16 if mode.startswith("concat") else 8, 3))
+    gradient, _ = reads_embeddings(mode, x, embedded, gating, gradient=True)
+    if mode.endswith("_stop_grad"):
+        assert gradient is None or not gradient.numpy().any()
+    else:
+        assert np.abs(gradient.numpy()).max() > 1e-6
+
+
+def test_refusals_of_embeddings():
+    with pytest.raises(ConfigError, match="word_embed_mode = 'concat_grad'; did you mean concat"):
+        MoE1D(word_embed_mode="concat_grad")
+    with pytest.raises(ConfigError, match="there are no embeddings here"):
+        layer = MoE1D(num_experts=3, hidden_size=16, moe_gating="switch", word_embed_mode="add")
+        routed(layer, positive(1, 6, 8), np.zeros((8, 3)), 3)

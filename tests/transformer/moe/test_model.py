@@ -74,3 +74,17 @@ def test_a_mesh_changes_nothing_and_takes_up_what_another_saved(build, model, gr
     loaded = mtf.load_model(tmp_path)
     for name, variable in split.variables.items():
         np.testing.assert_array_equal(loaded.variables[name].numpy(), variable.numpy())
+
+
+def test_a_router_that_sees_embeddings_learns_them_recomputed_or_not(build):
+    bound = ["MoE1D.word_embed_mode = 'concat'", "MoE1D.switch_policy_train = 'argmax'"]
+    model = build(*bound)
+    assert model.variables[f"{LAYER}/switch_gating/kernel"].shape.size == 2 * 32 * 4
+    right = {n: g.numpy() for n, g in model.gradients({"targets": TARGETS}).items()}
+    again = build(*bound, "LayerStack.recompute_grads = True")
+    assert_same(again.gradients({"targets": TARGETS}), right)
+    mesh = mtf.Mesh("batch:2;model:2", layout="batch:batch,experts:batch,d_model:model")
+    assert_same(build(*bound, mesh=mesh).gradients({"targets": TARGETS}), right)
+    prompts = {"inputs": TARGETS[:, :3]}
+    ids = model.decode(prompts, max_decode_length=6).ids.numpy()
+    assert (ids[:, :3] == TARGETS[:, :3]).all()
