@@ -100,6 +100,7 @@ from mtf_models.mesh.reduce import (
     reduce_sum,
     softmax,
 )
+from mtf_models.mesh.repeats import stands_for
 from mtf_models.mesh.reshape import (
     broadcast,
     combined_dimension,
@@ -156,6 +157,7 @@ __all__ = [
     "exp",
     "floordiv",
     "fused",
+    "stands_for",
     "gather",
     "gelu",
     "gelu_exact",

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from mtf_models.mesh import scopes
 from mtf_models.mesh.dimension import Shape
 from mtf_models.mesh.tensor import Tensor, operation
 
@@ -57,9 +56,8 @@ def _kernel(function: Callable[..., Sequence[Tensor]], like: Sequence[Tensor]) -
     found: list[Shape] = []
 
     def run(*values: tf.Tensor) -> list[tf.Tensor]:
-        with scopes.tracing_kernel():
-            outputs = function(*[Tensor(mesh, s, v) for s, v in zip(given, values, strict=True)])
+        outputs = function(*[Tensor(mesh, s, v) for s, v in zip(given, values, strict=True)])
         found[:] = [x.shape for x in outputs]
         return [x.value for x in outputs]
 
-    return Kernel(tf.function(run, jit_compile=True, autograph=False), found)
+    return Kernel(mesh.engine.kernel(run), found)

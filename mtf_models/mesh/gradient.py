@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import tensorflow as tf
 
 from mtf_models.errors import MtfError
 from mtf_models.mesh import random as mesh_random
 from mtf_models.mesh import scopes
+from mtf_models.mesh.dimension import Shape
 from mtf_models.mesh.elementwise import stop_gradient
+from mtf_models.mesh.engines.recorder import GRADIENTS
 from mtf_models.mesh.own_gradient import Backward, with_own_gradient
 from mtf_models.mesh.reshape import transpose
-from mtf_models.mesh.tensor import Tensor, make
+from mtf_models.mesh.tensor import Tensor, make, operation
 from mtf_models.mesh.variable import Uses, recording_uses, substituting
 
 
@@ -32,7 +33,7 @@ def gradients(tape: tf.GradientTape, loss: Tensor, tensors: Sequence[Tensor]) ->
         MtfError: if `loss` depends on none of them.
     """
     mesh = loss.mesh
-    with mesh.running("gradients"):
+    with mesh.running(GRADIENTS):
         found = tape.gradient(loss.value, [x.value for x in tensors])
         if tensors and all(g is None for g in found):
             raise MtfError(
@@ -63,7 +64,8 @@ def custom_gradient(
     if not scopes.is_derived():
         return fn(*inputs)
     mesh = inputs[0].mesh
-    shapes: list[Any] = []
+    shapes: list[Shape] = []
+    scope = scopes.current_scope()
 
     @with_own_gradient
     def run(*values: tf.Tensor) -> tuple[list[tf.Tensor], Backward]:
@@ -73,15 +75,16 @@ def custom_gradient(
         shapes.append(output.shape)
 
         def backward(dy: tf.Tensor) -> list[tf.Tensor]:
-            with mesh.running("custom_gradient"):
-                grads = grad_fn(*named, output, make(mesh, dy, output.shape))
+            with mesh.composing_backward("custom_gradient", scope):
+                named_dy = _result(Tensor(mesh, output.shape, dy))
+                grads = grad_fn(*named, output, named_dy)
                 return [transpose(g, x.shape).value for g, x in zip(grads, inputs, strict=True)]
 
         return [output.value], backward
 
-    with mesh.running("custom_gradient"):
+    with mesh.composing("custom_gradient", [x.shape for x in inputs], shapes):
         [value] = run(*[x.value for x in inputs])
-        return make(mesh, value, shapes[-1])
+        return _result(Tensor(mesh, shapes[-1], value))
 
 
 Outputs = Tensor | Sequence[Tensor]
@@ -122,9 +125,10 @@ def recompute_grad(fn: Callable[..., Outputs], explicit_inputs: Sequence[Tensor]
 
         return [tf.identity(x.value) for x in outputs], backward
 
-    with mesh.running("recompute_grad"):
+    shapes = [x.shape for x in outputs]
+    with mesh.composing("recompute_grad", [x.shape for x in inputs], shapes):
         values = replay(*[x.value for x in inputs], *uses.values.values())
-        named = [make(mesh, v, x.shape) for v, x in zip(values, outputs, strict=True)]
+        named = [_result(Tensor(mesh, x, v)) for v, x in zip(values, shapes, strict=True)]
     return named[0] if isinstance(result, Tensor) else named
 
 
@@ -136,7 +140,8 @@ def _replayed(
     scope: str,
 ) -> list[Tensor]:
     mesh, variables = inputs[0].mesh, values[len(inputs) :]
-    with mesh.running("recompute_grad"), scopes.entered(scope), substituting(uses, variables):
+    backward = mesh.composing_backward("recompute_grad", scope)
+    with backward, scopes.entered(scope), substituting(uses, variables):
         result = function(*_named(inputs, values))
     return [result] if isinstance(result, Tensor) else list(result)
 
@@ -158,6 +163,11 @@ def _slopes(
         )
     )
     return [tf.convert_to_tensor(next(found)) if x.dtype.is_floating else None for x in sources]
+
+
+@operation
+def _result(x: Tensor) -> Tensor:
+    return make(x.mesh, x.value, x.shape)
 
 
 def _named(like: Sequence[Tensor], values: Sequence[tf.Tensor]) -> list[Tensor]:

@@ -98,15 +98,16 @@ class Mesh:
         )
         return mine == others
 
-    def abstract(self, stand_ins: bool = False, notes: bool = False) -> Mesh:
+    def abstract(self, stand_ins: bool = False, notes: bool = False, abridges: bool = True) -> Mesh:
         """The same axes and rules without devices, for the abstract pass.
 
         Args:
             stand_ins: whether sizes of batches are made up there.
             notes: whether layouts are noted there, for a recording.
+            abridges: whether of parts that are alike one may stand for others.
         """
         mesh = Mesh(self.shape, self.rules)
-        mesh._engine = RecorderEngine(stand_ins, notes)
+        mesh._engine = RecorderEngine(stand_ins, notes, abridges)
         return mesh
 
     @classmethod
@@ -115,6 +116,10 @@ class Mesh:
         mesh = cls()
         mesh._engine = SingleEngine(None)
         return mesh
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether a variable belongs to what an abstract pass left out, see `stands_for`."""
+        return self.is_abstract and self.engine.leaves_out(name)
 
     @property
     def is_abstract(self) -> bool:
@@ -211,6 +216,44 @@ class Mesh:
                     yield True
             else:
                 yield False
+
+    @contextlib.contextmanager
+    def composing(
+        self, operation: str, inputs: list[Shape], outputs: list[Shape]
+    ) -> Iterator[None]:
+        """Around operations that make up one with a derivative of its own.
+
+        They run as one; a recording notes each.
+
+        Args:
+            operation: its name.
+            inputs: the shapes of what it takes.
+            outputs: those of its results, known at the end.
+        """
+        with self.running(operation) as outermost:
+            if not self.is_abstract:
+                yield
+                return
+            number = len(self.engine.operations) - 1
+            with scopes.outermost():
+                yield
+            if outermost:
+                self.engine.note(inputs, outputs, number)
+
+    @contextlib.contextmanager
+    def composing_backward(self, operation: str, scope: str) -> Iterator[None]:
+        """The same around its derivative.
+
+        Args:
+            operation: its name.
+            scope: the variable scope that the operation itself ran in.
+        """
+        if not self.is_abstract:
+            with self.running(operation):
+                yield
+            return
+        with scopes.entered(scope), scopes.outermost(), self.engine.backward():
+            yield
 
     @contextlib.contextmanager
     def calling(self) -> Iterator[None]:

@@ -74,6 +74,16 @@ def running(operation: str) -> Iterator[bool]:
         _stack.operations.pop()
 
 
+@contextlib.contextmanager
+def outermost() -> Iterator[None]:
+    """Operations that run inside count as outermost ones."""
+    saved, _stack.operations = _stack.operations, []
+    try:
+        yield
+    finally:
+        _stack.operations = saved
+
+
 def current_scope() -> str:
     """The variable scope as a path, empty at the root."""
     return "/".join(_stack.scopes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from mtf_models.mesh import initializers, scopes
 from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape
 from mtf_models.mesh.dtype import DTypeLike, VariableDType, as_dtype, convert_to_variable_dtype
 from mtf_models.mesh.elementwise import cast
-from mtf_models.mesh.engines.recorder import RecorderEngine, StandIn
+from mtf_models.mesh.engines.recorder import READ_NAME, RecorderEngine, StandIn
 from mtf_models.mesh.initializers import Initializer
 from mtf_models.mesh.layout import Layout, tensor_layout
 from mtf_models.mesh.mesh import Mesh
@@ -209,7 +210,9 @@ class VariableStore:
             variable = self.variables[name]
             if len(variable.activations) == 1:
                 (dtype,) = variable.activations
-                found[name] = cast(Tensor(self.mesh, variable.shape, value), dtype).value
+                named = Tensor(self.mesh, variable.shape, value)
+                with scopes.entered(name):
+                    found[name] = cast(named, dtype, name=READ_NAME).value
         return found
 
     @contextlib.contextmanager
@@ -359,6 +362,18 @@ def store_in_use(asked_by: str) -> StoreInUse:
     store = source.store
     table = None if source.table is None else {**store.read(), **source.table}
     return StoreInUse(store, table, source.makes_variables)
+
+
+def specify_again(scope: str, other: str) -> None:
+    """Specifies in another scope the variables that the store in use has in one."""
+    source = _active.source
+    if source is None:
+        return
+    store = source.store
+    for name, variable in list(store.variables.items()):
+        if name.startswith(f"{scope}/"):
+            spec = dataclasses.replace(variable.spec, name=other + name[len(scope) :])
+            store.add(spec).activations.update(variable.activations)
 
 
 def weights_in_use() -> int:

@@ -51,6 +51,9 @@ class Bitransformer:
             )
         self.encoder = encoder
         self.decoder = decoder
+        encoder.layer_stack.outputs_are_read = any(
+            layer.reads_encoder_layers for layer in decoder.layer_stack.layers
+        )
         self.shared_embedding = shared_embedding
 
     @property

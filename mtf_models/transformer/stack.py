@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from mtf_models.mesh import Tensor
 from mtf_models.transformer import sublayers
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.layer import TransformerLayer
+
+_LEAST_ABRIDGED = 4
+"""Blocks: one of them is left out, and those before and after it are there."""
 
 Sublayer = Callable[[Tensor, "LayerStack", Context], Tensor]
 
@@ -37,6 +41,12 @@ class LayerStack:
     Raises:
         ConfigError: if only one of `dropout_rate` and `norm_epsilon` is given.
     """
+
+    block_size: int = 0
+    """How many layers make up a block, if all blocks are alike and have scopes of their own."""
+
+    outputs_are_read: bool = False
+    """Whether another stack reads what the layers give, one by one."""
 
     def __init__(
         self,
@@ -85,9 +95,34 @@ class LayerStack:
 
     def transform(self, context: Context, x: Tensor) -> Tensor:
         """What the stack does between its initial and final sublayers: the layers in order."""
-        for layer in self.layers:
+        blocks = self._blocks()
+        if len(blocks) < _LEAST_ABRIDGED or not self._may_abridge(context):
+            return self._run(self.layers, context, x)
+        first, second, *others, last = blocks
+        x = self._run(first, context, x)
+        told = len(context.losses) + len(context.reports)
+        x = self._run(second, context, x)
+        if told < len(context.losses) + len(context.reports):
+            # Who called the stack adds up what each block tells.
+            return self._run([*itertools.chain(*others), *last], context, x)
+        name, *names = (_block_of(block[0]) for block in [second, *others, last])
+        mtf.stands_for(context.mesh, name, names[:-1], names[-1])
+        return self._run(last, context, x)
+
+    def _run(self, layers: Sequence[TransformerLayer], context: Context, x: Tensor) -> Tensor:
+        for layer in layers:
             x = self.call_layer(layer, context, x)
         return x
+
+    def _blocks(self) -> list[list[TransformerLayer]]:
+        """The layers by block, where each has a scope of its own and the same layers."""
+        size = self.block_size
+        return [self.layers[i : i + size] for i in range(0, len(self.layers), size)] if size else []
+
+    def _may_abridge(self, context: Context) -> bool:
+        """Whether one block may stand for others: nothing is computed, nor looked at one by one."""
+        looked_at = self.outputs_are_read or any(x.reads_encoder_layers for x in self.layers)
+        return context.mesh.is_abstract and context.mesh.engine.abridges and not looked_at
 
     def call_layer(self, layer: TransformerLayer, context: Context, x: Tensor) -> Tensor:
         """One layer in its scope, with the sublayers around it."""
@@ -162,7 +197,13 @@ def make_layer_stack(
             local = name or f"layer_{number:03d}"
             layer.name = f"block_{block:03d}/{local}" if block_scope else local
             made.append(layer)
-    return layer_stack_cls(made)
+    stack = layer_stack_cls(made)
+    stack.block_size = len(layers) if block_scope else 0
+    return stack
+
+
+def _block_of(layer: TransformerLayer) -> str:
+    return layer.name.split("/")[0]
 
 
 def _read_item(item: Any) -> tuple[Callable[..., TransformerLayer], str | None, dict[str, Any]]:

@@ -126,6 +126,31 @@ def test_constants_that_gradients_make():
         assert known_value(tf.raw_ops.Placeholder(dtype=tf.int32, shape=[2])) is None
 
 
+def test_what_has_its_own_derivative_is_counted_in_both_directions():
+    a, b = mtf.Dimension("a", 8), mtf.Dimension("b", 4)
+    shape = mtf.Shape([a, b])
+
+    def product(x, w):
+        return mtf.einsum([x, w], output_shape=[a])
+
+    def slopes(x, w, y, dy):
+        return mtf.einsum([dy, w], output_shape=shape), mtf.einsum([dy, x], output_shape=[b])
+
+    def loss(x):
+        w = mtf.get_variable(x.mesh, "w", [b])
+        with mtf.variable_scope("inner"):
+            return mtf.reduce_sum(mtf.custom_gradient(product, slopes, [x, w]))
+
+    recording = mtf.record(loss, {"x": shape}, MESH, gradients=True)
+    products = [o for o in recording.operations if o.place == "inner/einsum"]
+    # The derivative by x is of no use.
+    assert [(o.phase, o.flops) for o in products] == [("forward", 64), ("backward", 64)]
+    assert products[1].inputs == [mtf.Shape([a]), shape]
+    assert products[1].outputs == [mtf.Shape([b])]
+    whole = next(o for o in recording.operations if o.place == "inner/custom_gradient")
+    assert (whole.inputs, whole.outputs) == ([shape, mtf.Shape([b])], [mtf.Shape([a])])
+
+
 def test_loops_are_refused_and_not_passed_over():
     def loop(x):
         return mtf.while_loop(lambda x: mtf.less(mtf.reduce_sum(x), 9.0), lambda x: [x + 1.0], [x])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -13,9 +14,19 @@ import tensorflow as tf
 from mtf_models.errors import ShapeError
 from mtf_models.mesh import scopes
 from mtf_models.mesh.dimension import Shape
+from mtf_models.mesh.engines.calls import Call, Computation
 from mtf_models.mesh.engines.moving import moved
 from mtf_models.mesh.engines.single import as_tensor
 from mtf_models.mesh.layout import Fault, Layout
+
+BACKWARD_NAME = "gradient_tape"
+"""What TensorFlow has in the names of operations that it makes for gradients."""
+
+READ_NAME = "read"
+"""The name of the operation that makes of a variable's value what layers get."""
+
+GRADIENTS = "gradients"
+"""The name of the operation in which gradients are taken."""
 
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_.\\/-]")
 """What names in a graph cannot contain."""
@@ -49,6 +60,20 @@ class Noted(NamedTuple):
     outputs: list[Shape]
 
 
+class Repeat(NamedTuple):
+    """A part of a program that stands for others like it.
+
+    Attributes:
+        scope: its variable scope.
+        copies: those of the parts that were left out after it, in order.
+        follower: that of the part after these, which ran.
+    """
+
+    scope: str
+    copies: list[str]
+    follower: str
+
+
 class StandIn:
     """A variable of which nothing is known but its shape.
 
@@ -75,30 +100,40 @@ class RecorderEngine:
     Args:
         stand_ins: whether sizes of batches are made up.
         notes: whether the layouts that values are pinned to are noted, for a recording.
+        abridges: whether a part that stands for others may run in their place.
 
     Attributes:
-        least_fused: no chain of operations is; all are recorded.
+        least_fused: how many elements make a chain of operations one that is recorded once for
+            each key and shapes; none do where gradients may be taken.
+        kernels: those chains, see `mesh.fused`.
+        calls: what stands for results of such a chain, by the name of the graph's operation: the
+            call, and which of its results.
         faults: what cannot be laid out.
         pins: the layout of each pinned value, by the name of the graph's operation.
         arguments: the values that the program takes, by the name of the graph's operation.
         variables: what stands for variables, by name.
         tape: watches them, if there is one.
         operations: those of the language, in the order of their numbers in the graph.
+        repeats: the parts that stand for others.
         compiles_loops: False; all operations are recorded.
     """
 
-    least_fused = math.inf
     compiles_loops = False
 
-    def __init__(self, stand_ins: bool = False, notes: bool = False) -> None:
+    def __init__(self, stand_ins: bool = False, notes: bool = False, abridges: bool = True) -> None:
         self.stand_ins = stand_ins
         self.notes = notes
+        self.abridges = abridges
+        self.repeats: list[Repeat] = []
         self.faults: list[Fault] = []
         self.pins: dict[str, Layout] = {}
         self.arguments: dict[str, Argument] = {}
         self.variables: dict[str, StandIn] = {}
         self.tape: tf.GradientTape | None = None
         self.operations: list[Noted] = []
+        self.least_fused = math.inf
+        self.kernels: dict[Hashable, Any] = {}
+        self.calls: dict[str, tuple[Call, int]] = {}
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """No device takes part; a recording numbers the operations in the names of the graph."""
@@ -108,10 +143,31 @@ class RecorderEngine:
         place = _FORBIDDEN.sub("-", self.operations[-1].place)
         return tf.name_scope(f"{place}.{len(self.operations) - 1}")
 
-    def note(self, inputs: list[Shape], outputs: list[Shape]) -> None:
-        """Notes the shapes of the operation that was entered last."""
+    def note(self, inputs: list[Shape], outputs: list[Shape], number: int = -1) -> None:
+        """Notes the shapes of an operation, by default the one that was entered last."""
         if self.notes:
-            self.operations[-1] = Noted(self.operations[-1].place, inputs, outputs)
+            self.operations[number] = Noted(self.operations[number].place, inputs, outputs)
+
+    @contextlib.contextmanager
+    def underived(self) -> Iterator[None]:
+        """Around what no gradients are taken of: chains of operations are recorded once."""
+        self.least_fused = 0
+        try:
+            yield
+        finally:
+            self.least_fused = math.inf
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether a variable belongs to a part for which another one stands."""
+        return any(name.startswith(f"{copy}/") for r in self.repeats for copy in r.copies)
+
+    def backward(self) -> contextlib.AbstractContextManager[Any]:
+        """Around a derivative that TensorFlow does not make."""
+        return tf.name_scope(f"{BACKWARD_NAME}/")
+
+    def kernel(self, run: Callable[..., list[tf.Tensor]]) -> Callable[..., list[tf.Tensor]]:
+        """A function of values that is recorded once."""
+        return Computation(run, self.calls)
 
     def locked(self) -> contextlib.AbstractContextManager[Any]:
         """Nothing is compiled here."""

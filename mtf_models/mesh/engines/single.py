@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from mtf_models.mesh import scopes
 from mtf_models.mesh.layout import Layout
 
 Slice = tuple[tuple[int, ...], np.ndarray]
@@ -52,6 +53,15 @@ class SingleEngine:
     def locked(self) -> contextlib.AbstractContextManager[Any]:
         """Held around compiled calls; one device needs no lock."""
         return contextlib.nullcontext()
+
+    def kernel(self, run: Callable[..., list[tf.Tensor]]) -> Callable[..., list[tf.Tensor]]:
+        """A function of values, compiled by XLA."""
+
+        def traced(*values: tf.Tensor) -> list[tf.Tensor]:
+            with scopes.tracing_kernel():
+                return run(*values)
+
+        return tf.function(traced, jit_compile=True, autograph=False)
 
     def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
         """Brings a host value to the device."""

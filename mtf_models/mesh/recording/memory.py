@@ -65,6 +65,7 @@ class _Buffers:
         self._owner: dict[Value, Value] = {}
         self._uses_left: Counter[Value] = Counter()
         self._held: dict[Value, int] = {}
+        self._sizes: dict[Value, int] = {}
 
     def run(self) -> Memory:
         self._find_owners()
@@ -148,9 +149,11 @@ class _Buffers:
         return sum(self._bytes(value) for value in copies)
 
     def _bytes(self, value: Value) -> int:
-        node = self._program.nodes[value.node]
-        layout = self._layouts[value]
-        return node.bytes[value.number] // math.prod(self._axes[a] for a in layout if a)
+        if value not in self._sizes:
+            size = self._program.nodes[value.node].bytes[value.number]
+            parts = math.prod([self._axes[a] for a in self._layouts[value] if a])
+            self._sizes[value] = size // parts
+        return self._sizes[value]
 
 
 def _is_in_order(term: str, batch: list[str], summed: set[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ class Value(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Node:
     """One operation of the graph.
 
@@ -68,6 +69,27 @@ class Node:
     dtypes: tuple[tf.DType, ...]
     operation: tf.Operation
     layout: Layout | None = None
+
+    def copied(self, index: int, name: str, inputs: tuple[Value, ...]) -> Node:
+        """The same operation elsewhere, on other operands of the same sizes.
+
+        What adds values up may have more of them.
+        """
+        more = len(inputs) - len(self.inputs)
+        input_sizes = self.input_sizes + self.input_sizes[:1] * more
+        copy = Node(
+            index,
+            self.type,
+            name,
+            inputs,
+            input_sizes,
+            self.sizes,
+            self.dtypes,
+            self.operation,
+            self.layout,
+        )
+        copy.bytes = self.bytes
+        return copy
 
     def attribute(self, name: str) -> Any:
         """An attribute of the operation."""
@@ -98,10 +120,7 @@ class Node:
     @functools.cached_property
     def bytes(self) -> tuple[int, ...]:
         """The bytes of each result, whole."""
-        return tuple(
-            int(np.prod(s, dtype=np.int64)) * d.size
-            for s, d in zip(self.sizes, self.dtypes, strict=True)
-        )
+        return tuple(math.prod(s) * d.size for s, d in zip(self.sizes, self.dtypes, strict=True))
 
 
 @dataclass(frozen=True)
@@ -144,24 +163,93 @@ def read(engine: RecorderEngine, results: Iterable[tf.Tensor]) -> Program:
     updated = [v for v in engine.variables.values() if v.assigned is not None]
     operations = _needed([*results, *(v.assigned for v in updated)], engine)
     _refuse_functions(operations)
-    forward = [name for name in engine.pins]
-    places: dict[int, int] = {}
-    nodes: list[Node] = []
-    by_name: dict[str, tf.Operation] = {}
+    reader = _Reader(engine)
     for operation in operations:
-        by_name[operation.name] = operation
-        node = _node(operation, len(nodes), places, engine, forward, by_name)
-        places[id(operation)] = node.index
-        nodes.append(node)
-
-    def value(x: tf.Tensor) -> Value:
-        return Value(places[id(x.op)], x.value_index)
-
+        reader.add(operation)
+    nodes = reader.nodes
     arguments = {n.index: engine.arguments[n.name] for n in nodes if n.name in engine.arguments}
     updates = {
-        places[id(v.value.op)]: value(v.assigned) for v in updated if id(v.value.op) in places
+        reader.value(v.value).node: reader.value(v.assigned) for v in updated if reader.has(v.value)
     }
-    return Program(nodes, arguments, [value(x) for x in results], updates)
+    return Program(nodes, arguments, [reader.value(x) for x in results], updates)
+
+
+class _Reader:
+    """Makes nodes of the operations of a graph, in order; calls become what they call."""
+
+    def __init__(self, engine: RecorderEngine) -> None:
+        self.nodes: list[Node] = []
+        self._engine = engine
+        self._pins = list(engine.pins)
+        self._places: dict[str, int] = {}
+        self._results: dict[str, Value] = {}
+        self._bodies: dict[str, list[Node]] = {}
+
+    def has(self, x: tf.Tensor) -> bool:
+        """Whether the results depend on a tensor."""
+        return x.op.name in self._places
+
+    def value(self, x: tf.Tensor) -> Value:
+        """Which result of which node a tensor is."""
+        if x.op.name in self._results:
+            return self._results[x.op.name]
+        return Value(self._places[x.op.name], x.value_index)
+
+    def add(self, operation: tf.Operation) -> None:
+        """The next operation of the graph."""
+        if operation.name in self._engine.calls:
+            self._call(operation.name)
+            return
+        self._places[operation.name] = len(self.nodes)
+        self.nodes.append(self._node(operation))
+
+    def _call(self, name: str) -> None:
+        """Repeats the nodes of what is called, with the operands of the call."""
+        if name in self._results:
+            return
+        call, _ = self._engine.calls[name]
+        given = zip(call.body.inputs, call.inputs, strict=True)
+        same_as = {self.value(before): self.value(now) for before, now in given}
+        for node in self._body(call.body.scope):
+            copy = node.copied(
+                len(self.nodes),
+                call.scope + node.name[len(call.body.scope) :],
+                tuple(same_as.get(value, value) for value in node.inputs),
+            )
+            for number in range(len(node.sizes)):
+                same_as[Value(node.index, number)] = Value(copy.index, number)
+            self.nodes.append(copy)
+        for before, now in zip(call.body.outputs, call.outputs, strict=True):
+            found = self.value(before)
+            self._results[now.op.name] = same_as.get(found, found)
+
+    def _body(self, scope: str) -> list[Node]:
+        if scope not in self._bodies:
+            self._bodies[scope] = [n for n in self.nodes if n.name.startswith(f"{scope}/")]
+        return self._bodies[scope]
+
+    def _node(self, operation: tf.Operation) -> Node:
+        engine, inputs, kind = self._engine, list(operation.inputs), operation.type
+        layout = engine.pins.get(operation.name)
+        if layout is not None:
+            kind = PIN
+        elif operation.name in engine.arguments:
+            layout = engine.arguments[operation.name].layout
+        like = _pin_of_gradient(operation, engine)
+        if like is not None:
+            kind = PIN_GRADIENT
+            inputs.append(operation.graph.get_operation_by_name(self._pins[like]).inputs[0])
+        return Node(
+            len(self.nodes),
+            kind,
+            operation.name,
+            tuple(self.value(x) for x in inputs),
+            tuple(_sizes(x) for x in inputs),
+            tuple(_sizes(x) for x in operation.outputs),
+            tuple(x.dtype for x in operation.outputs),
+            operation,
+            layout,
+        )
 
 
 def _refuse_functions(operations: Sequence[tf.Operation]) -> None:
@@ -187,11 +275,18 @@ def _needed(wanted: Sequence[tf.Tensor], engine: RecorderEngine) -> list[tf.Oper
         if id(operation) not in reached:
             continue
         kept.append(operation)
-        reached.update(id(x.op) for x in operation.inputs)
+        reached.update(id(x.op) for x in _operands(operation, engine))
         like = _pin_of_gradient(operation, engine)
         if like is not None:
             reached.add(id(graph.get_operation_by_name(pinned[like]).inputs[0].op))
     return kept[::-1]
+
+
+def _operands(operation: tf.Operation, engine: RecorderEngine) -> list[tf.Tensor]:
+    if operation.name not in engine.calls:
+        return list(operation.inputs)
+    call, _ = engine.calls[operation.name]
+    return [*call.inputs, *call.body.inputs, *call.body.outputs]
 
 
 def _pin_of_gradient(operation: tf.Operation, engine: RecorderEngine) -> int | None:
@@ -200,38 +295,6 @@ def _pin_of_gradient(operation: tf.Operation, engine: RecorderEngine) -> int | N
         return None
     found = _PIN_NAMED_IN_GRADIENT.search(operation.get_attr("message").decode())
     return int(found[1]) if found else None
-
-
-def _node(
-    operation: tf.Operation,
-    index: int,
-    places: dict[int, int],
-    engine: RecorderEngine,
-    pins: list[str],
-    by_name: dict[str, tf.Operation],
-) -> Node:
-    inputs = list(operation.inputs)
-    kind = operation.type
-    layout = engine.pins.get(operation.name)
-    if layout is not None:
-        kind = PIN
-    elif operation.name in engine.arguments:
-        layout = engine.arguments[operation.name].layout
-    like = _pin_of_gradient(operation, engine)
-    if like is not None:
-        kind = PIN_GRADIENT
-        inputs.append(by_name[pins[like]].inputs[0])
-    return Node(
-        index,
-        kind,
-        operation.name,
-        tuple(Value(places[id(x.op)], x.value_index) for x in inputs),
-        tuple(_sizes(x) for x in inputs),
-        tuple(_sizes(x) for x in operation.outputs),
-        tuple(x.dtype for x in operation.outputs),
-        operation,
-        layout,
-    )
 
 
 def _sizes(x: tf.Tensor) -> tuple[int, ...]:

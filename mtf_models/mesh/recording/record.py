@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
+import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -13,7 +13,7 @@ import tensorflow as tf
 from mtf_models.errors import ShapeError
 from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape
 from mtf_models.mesh.dtype import DTypeLike, as_dtype
-from mtf_models.mesh.engines.recorder import Noted
+from mtf_models.mesh.engines.recorder import Noted, Repeat
 from mtf_models.mesh.gradient import gradients as gradients_of
 from mtf_models.mesh.layout import Layout, raise_faults
 from mtf_models.mesh.mesh import Mesh
@@ -21,14 +21,12 @@ from mtf_models.mesh.random import RandomStream, random_stream
 from mtf_models.mesh.recording.collectives import Collective, collectives_of
 from mtf_models.mesh.recording.flops import flops_of, flops_on_device
 from mtf_models.mesh.recording.memory import Memory, memory_of
+from mtf_models.mesh.recording.phases import Phase, key_of
 from mtf_models.mesh.recording.program import Node, Program, Value, read
 from mtf_models.mesh.recording.propagation import layouts_of
+from mtf_models.mesh.recording.unrolling import Counted, unrolled
 from mtf_models.mesh.tensor import Tensor
 from mtf_models.mesh.variable import VariableStore
-
-FORWARD, BACKWARD, UPDATE = "forward", "backward", "update"
-
-_NUMBER = re.compile(r"\.(\d+)/")
 
 
 class Exchange(NamedTuple):
@@ -93,10 +91,16 @@ class Recording:
         flops_on_device: of the products, on each device.
     """
 
-    def __init__(self, mesh: Mesh, program: Program, noted: list[Noted]) -> None:
+    def __init__(
+        self, mesh: Mesh, program: Program, noted: list[Noted], repeats: Sequence[Repeat] = ()
+    ) -> None:
         self.mesh = mesh
         layouts = layouts_of(program, mesh.axes)
         exchanges = collectives_of(program, layouts, mesh.axes)
+        counted = Counted(program, noted, layouts, exchanges)
+        for repeat in repeats:
+            counted = unrolled(counted, repeat)
+        program, noted, layouts, exchanges = counted
         self.memory: Memory = memory_of(program, layouts, mesh.axes, exchanges)
         self.flops_on_device = sum(flops_on_device(n, layouts, mesh.axes) for n in program.nodes)
         self.operations = _operations(program, noted, exchanges)
@@ -187,11 +191,23 @@ def recorded(mesh: Mesh, program: Callable[[], Any]) -> Recording:
     Raises:
         LayoutError: listing all that does not fit the mesh.
     """
-    with tf.Graph().as_default():
+    with tf.Graph().as_default(), _without_collecting():
         results = tf.nest.flatten(program())
         raise_faults(mesh.engine.faults, mesh.rules, mesh.axes)
         found = read(mesh.engine, [x.value for x in results])
-        return Recording(mesh, found, mesh.engine.operations)
+        return Recording(mesh, found, mesh.engine.operations, mesh.engine.repeats)
+
+
+@contextlib.contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Garbage is left: looking for it among so many new objects takes a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def argument(mesh: Mesh, name: str, shape: Shape, dtype: tf.DType) -> Tensor:
@@ -204,9 +220,10 @@ def argument(mesh: Mesh, name: str, shape: Shape, dtype: tf.DType) -> Tensor:
 
 
 @contextlib.contextmanager
-def updating() -> Iterator[None]:
+def updating(mesh: Mesh) -> Iterator[None]:
     """What is recorded inside belongs to the update of variables."""
-    with tf.name_scope(UPDATE):
+    once = mesh.engine.underived() if mesh.is_abstract else contextlib.nullcontext()
+    with tf.name_scope(Phase.UPDATE), once:
         yield
 
 
@@ -231,14 +248,14 @@ def _operations(
     program: Program, noted: list[Noted], exchanges: list[Collective]
 ) -> list[Operation]:
     """The operations of the language, each with what the graph has of it in one phase."""
-    flops: Counter[tuple[int, str]] = Counter()
-    found: dict[tuple[int, str], list[Exchange]] = {}
+    flops: Counter[tuple[int, Phase]] = Counter()
+    found: dict[tuple[int, Phase], list[Exchange]] = {}
     for node in program.nodes:
-        key = _key(node)
+        key = key_of(node)
         flops[key] += flops_of(node)
         found.setdefault(key, [])
     for kind, axes, size, index in exchanges:
-        found[_key(program.nodes[index])].append(Exchange(kind, axes, size))
+        found[key_of(program.nodes[index])].append(Exchange(kind, axes, size))
     rest = Noted("gradient", [], [])
     operations = []
     for (number, phase), listed in found.items():
@@ -249,16 +266,6 @@ def _operations(
             Operation(what.place, phase, what.inputs, what.outputs, flops[number, phase], listed)
         )
     return operations
-
-
-def _key(node: Node) -> tuple[int, str]:
-    """The number of the operation of the language that a node belongs to, and the phase."""
-    found = _NUMBER.findall(node.name)
-    if node.name.startswith(f"{UPDATE}/"):
-        phase = UPDATE
-    else:
-        phase = BACKWARD if "gradient_tape" in node.name or node.type == "AddN" else FORWARD
-    return int(found[-1]) if found else -1, phase
 
 
 def _gigabytes(size: float) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from mtf_models.errors import DataError
-from mtf_models.mesh import Dimension, Shape
+from mtf_models.mesh import Dimension, Shape, Tensor
 from mtf_models.mesh.recording.record import Recording, argument, recorded
+from mtf_models.mesh.recording.regions import PartsDiffer
 from mtf_models.optimize.optimizer import Optimizer
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.training.trainer import Trainer
@@ -32,11 +33,24 @@ def record_step(
         DataError: if a length is missing.
         LayoutError: if the batch does not fit the mesh.
     """
-    mesh = model.mesh.abstract(notes=True)
+    try:
+        return _recorded(model, batch_size, sequence_length, optimizer, abridges=True)
+    except PartsDiffer:
+        return _recorded(model, batch_size, sequence_length, optimizer, abridges=False)
+
+
+def _recorded(
+    model: Model,
+    batch_size: int,
+    sequence_length: int | Mapping[str, int] | None,
+    optimizer: Optimizer | None,
+    abridges: bool,
+) -> Recording:
+    mesh = model.mesh.abstract(notes=True, abridges=abridges)
     there = model.on_mesh(mesh)
     lengths = _lengths(there, sequence_length)
 
-    def program() -> list[tf.Tensor]:
+    def program() -> list[Tensor]:
         trainer = Trainer(there, optimizer)
         inputs = {}
         for name, length in lengths.items():

@@ -224,7 +224,7 @@ class Trainer:
         features = {n: x for n, x in inputs.items() if n not in (*self.rate_names, "step")}
         weights, slots = self.model.read(), self._slots.read()
         grads, losses = self._accumulated(features, step, weights)
-        with updating():
+        with updating(self.model.mesh):
             self._update(grads, weights, slots, rates, step)
         return losses
 
@@ -237,11 +237,14 @@ class Trainer:
         step: Tensor,
     ) -> None:
         for variable in self.trained:
+            if self.model.mesh.leaves_out(variable.name):
+                continue
             state = {s.name: self._named(s, slots) for s in self._slots_of[variable.name]}
             value = self._named(variable, weights)
             grad = grads[variable.name]
             rate = rates[self.optimizer.rate_of(variable.name)]
-            new, state = self.optimizer.update(variable.name, value, grad, state, rate, step)
+            with mtf.variable_scope(variable.name):
+                new, state = self.optimizer.update(variable.name, value, grad, state, rate, step)
             variable.held.assign(new.value)
             for slot in self._slots_of[variable.name]:
                 slot.held.assign(state[slot.name].value)

@@ -1,6 +1,9 @@
 """What is recorded of training steps, against what is executed and against formulas."""
 
+import json
 import math
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -11,6 +14,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 
 import mtf_models as mtf
 from mtf_models.optimize import AdamWeightDecayOptimizer
+from mtf_models.transformer import stack
 
 T5 = ["models/t5.1.1.small.gin"]
 SMALL = ["d_model = 32", "num_layers = 1", "d_ff = 64", "num_heads = 8", "d_kv = 8"]
@@ -139,3 +143,69 @@ def test_slots_are_held_as_their_optimizer_has_them():
     for held in weights:
         assert held.bytes == whole[held.name] // (64 if "model" in held.layout else 1)
     assert not any(v.is_allocated for v in model.variables.values())
+
+
+def compare_with_all_traced(gin_file, gin_params, monkeypatch):
+    """Recordings in which one block stands for others, and in which none does."""
+    mesh = mtf.Mesh("batch:2;model:4", layout=f"{USUAL},experts:batch")
+    lengths = {"inputs": INPUTS, "targets": TARGETS}
+    found = []
+    for least in (4, 99):
+        monkeypatch.setattr(stack, "_LEAST_ABRIDGED", least)
+        model = mtf.build_model([gin_file], [*SMALL, "num_layers = 5", *gin_params], mesh)
+        found.append((list(model.variables), mtf.record_step(model, ROWS, lengths)))
+    (names, abridged), (all_names, whole) = found
+    assert names == all_names
+    assert abridged.operations == whole.operations
+    assert abridged.variables == whole.variables
+    assert abridged.memory == whole.memory
+    assert abridged.flops_on_device == whole.flops_on_device
+
+
+def test_a_block_stands_for_others_exactly(monkeypatch):
+    compare_with_all_traced(T5[0], [], monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gin_file", "gin_params"),
+    [
+        ("models/lm.small.gin", []),
+        ("models/t5.1.0.small.gin", ["LayerStack.recompute_grads = True"]),
+        ("examples/switch_tiny.gin", ["moe.MoE1D.group_size = 16"]),
+    ],
+)
+def test_blocks_of_other_models_stand_for_others_exactly(gin_file, gin_params, monkeypatch):
+    compare_with_all_traced(gin_file, gin_params, monkeypatch)
+
+
+T5_3B = """
+import json, resource, time
+import tensorflow
+taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+start = time.process_time()
+import mtf_models as mtf
+float32 = 'utils.get_variable_dtype.activation_dtype = "float32"'
+model = mtf.build_model(["models/t5.1.0.3B.gin"], [float32])
+recording = mtf.record_step(model, 4, 512)
+seconds = time.process_time() - start
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - taken
+weights = sum(v.bytes for v in recording.variables if "_slot_" not in v.name)
+logits = [x.size * 4 for o in recording.operations for x in o.outputs
+          if x.to_integer_list == [4, 32, 512, 512]]
+print(json.dumps([seconds, memory / 1024, weights, max(logits), recording.fits(40e9)]))
+"""
+
+
+@pytest.mark.slow
+def test_t5_3b_is_planned_in_seconds():
+    run = subprocess.run(
+        [sys.executable, "-c", T5_3B], capture_output=True, text=True, check=True, timeout=600
+    )
+    seconds, megabytes, weights, logits, verdict = json.loads(run.stdout.splitlines()[-1])
+    assert weights == 2_851_598_336 * 4
+    assert logits == 128 * 2**20
+    assert verdict.startswith("does not fit in 40 GB: each device needs")
+    # 4.3 s on a quiet core.
+    assert seconds < 10
+    assert megabytes < 500
