@@ -236,6 +236,8 @@ class DecodingOptions:
         top_k: draw among so many.
         top_p: draw among those of this probability.
         num_return: sequences for each input.
+        repetition_penalty: of tokens that are there already.
+        no_repeat_ngram: no run of so many tokens comes twice.
     """
 
     max_decode_length: int | None = None
@@ -245,6 +247,8 @@ class DecodingOptions:
     top_k: int | None = None
     top_p: float | None = None
     num_return: int | None = None
+    repetition_penalty: float | None = None
+    no_repeat_ngram: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,11 +257,17 @@ class InferOptions(DecodingOptions, ExampleOptions):
 
     Attributes:
         output: the JSON lines file to write.
+        interactive: whether inputs are typed instead, a line each.
         seed: of what is drawn.
+        prefix: a text that each prediction of an encoder-decoder begins with.
+        stop: texts that end a prediction, and are no part of it.
     """
 
-    output: str
+    output: str | None = None
+    interactive: bool = False
     seed: int | None = None
+    prefix: str | None = None
+    stop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,15 +13,16 @@ import seqio
 
 from mtf_models.data.buckets import padded, widths_to
 from mtf_models.data.encoding import encoding_of
+from mtf_models.decode.followed import FollowedTexts
 from mtf_models.decode.options import EOS
 from mtf_models.decode.result import NO_SEQUENCE
+from mtf_models.decode.text_stream import TextStream
 from mtf_models.errors import DataError
 from mtf_models.runtime.model.decode_request import length_of
 from mtf_models.runtime.model.model import Model
 from mtf_models.serve.jobs import Job, JobQueue
 from mtf_models.serve.measures import Measures
 from mtf_models.serve.schema import Generate, Generated, Output, Score, Scored
-from mtf_models.serve.text_stream import TextStream
 
 
 class Engine:
@@ -152,6 +153,8 @@ class Engine:
         found = self.model.decode(
             {"inputs": inputs}, row_numbers=[0] * len(inputs), seed=request.seed, **asked
         )
+        if followed:
+            followed.finish()
         ids, scores = found.ids.numpy(), found.scores.numpy()
         for row, job in enumerate(jobs):
             if followed:
@@ -181,11 +184,11 @@ class Engine:
         return self._vocabulary.decode([int(i) for i in ids if i != EOS])
 
 
-class _Followed:
-    """The texts of jobs while they are decoded, as a listener.
+class _Followed(FollowedTexts):
+    """The texts of jobs while they are decoded.
 
     Args:
-        jobs: a row each; rows after theirs are ended at once.
+        jobs: a row each.
         decode: ids to text.
         each: sequences of each row.
         most: tokens of a sequence, where its request does not say.
@@ -194,35 +197,26 @@ class _Followed:
     def __init__(
         self, jobs: Sequence[Job], decode: Callable[[list[int]], str], each: int, most: int
     ) -> None:
-        self._each = each
-        self._jobs = [job for job in jobs for _ in range(each)]
-        self._limits = [job.request.max_tokens or most for job in self._jobs]
-        self._texts = [TextStream(decode, job.request.stop) for job in self._jobs]
+        places = [job for job in jobs for _ in range(each)]
+        limits = [job.request.max_tokens or most for job in places]
+        streams = [TextStream(decode, job.request.stop) for job in places]
 
-    def __call__(self, position: int, token: np.ndarray) -> np.ndarray:
-        """See `decode.listener.ListenerFunction`."""
-        ended = np.zeros(len(token), bool)
-        ended[len(self._jobs) :] = True
-        for place, (job, text) in enumerate(zip(self._jobs, self._texts, strict=True)):
-            if token[place] < 0:
-                continue
-            piece = text.add(int(token[place]))
-            if piece and job.tell:
-                job.tell(piece)
-            is_full = len(text.ids) >= self._limits[place]
-            ended[place] = is_full or text.stopped or job.given_up
-        return ended
+        def tell(place: int, piece: str) -> None:
+            if places[place].tell:
+                places[place].tell(piece)
+
+        def is_over(place: int) -> bool:
+            return len(streams[place].ids) >= limits[place] or places[place].given_up
+
+        super().__init__(streams, tell, is_over)
+        self._each = each
 
     def outputs(self, row: int, scores: np.ndarray) -> list[Output]:
-        """What a row came to, its rest told first."""
-        places = range(row * self._each, (row + 1) * self._each)
-        for place in places:
-            rest = self._texts[place].rest()
-            if rest and self._jobs[place].tell:
-                self._jobs[place].tell(rest)
+        """What a row came to."""
+        streams = self.streams[row * self._each : (row + 1) * self._each]
         return [
             Output(text=text.text, score=float(score), tokens=len(text.ids))
-            for text, score in zip((self._texts[p] for p in places), scores, strict=True)
+            for text, score in zip(streams, scores, strict=True)
         ]
 
 

@@ -80,7 +80,7 @@ def test_flags_are_not_abbreviated(capsys):
 
 
 def test_missing_flags_are_named(capsys):
-    assert "--model_dir, --output" in refusal(capsys, "infer", "--input=x")
+    assert "--model_dir, --output" in refusal(capsys, "export", "--step=1")
 
 
 @pytest.mark.parametrize(

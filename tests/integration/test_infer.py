@@ -92,6 +92,8 @@ def test_a_split_of_a_task(trained, tmp_path):
         (["--temperature=-1"], "temperature=-1.0 is not a number from 0"),
         (["--beam_size=2", "--num_return=3"], "num_return=3 is more than beam_size=2"),
         (["--beam_size=2", "--top_p=0.5"], "has no top_p"),
+        (["--beam_size=2", "--stop=x"], "--stop ends texts while they are decoded"),
+        (["--beam_size=2", "--repetition_penalty=2"], "has no repetition_penalty"),
         (["--task=numbered"], "Give either --input=FILE or --task=NAME"),
         (["--split=train"], "--split is of a --task"),
     ],
@@ -208,3 +210,37 @@ def test_score_a_split(trained):
     lines = outcome.out.splitlines()
     assert [json.loads(line)["target"] for line in lines] == ["0", "1"]
     assert "perplexity " in outcome.err
+
+
+def test_stop_strings_end_predictions(infer):
+    lines = "n1\nn22\nn3\n"
+    draw = ("--temperature=1.0", "--seed=4")
+    _, whole = infer(lines, *draw)
+    stop = whole[0]["prediction"][1]
+    _, rows = infer(lines, *draw, f"--stop={stop}", "--stop=~~~~")
+    assert [r["prediction"] for r in rows] == [r["prediction"].split(stop)[0] for r in whole]
+
+
+@pytest.mark.parametrize("more", [(), ("--beam_size=2",), ("--temperature=1.0",)], ids=str)
+def test_predictions_begin_with_the_prefix(trained, infer, more):
+    _, rows = infer("n1\nn22\n", "--prefix=ab", "--max_decode_length=4", *more)
+    model = load_model(trained[0], step=STEP)
+    inputs = [row_of("n1") + [0] * 5, row_of("n22") + [0] * 4]
+    prefix = [row_of("ab")[:-1]] * 2
+    asked = {"beam_size": 2} if "--beam_size=2" in more else {}
+    asked |= {"temperature": 1.0} if "--temperature=1.0" in more else {}
+    found = model.decode({"inputs": inputs}, prefix=prefix, max_steps=4, **asked)
+    for row, ids in zip(rows, found.ids.numpy().tolist(), strict=True):
+        assert row["prediction"].startswith("ab")
+        ids = ids[: ids.index(1)] if 1 in ids else ids
+        assert row["prediction"] == bytes(i - 3 for i in ids if i > 2).decode("utf-8", "ignore")
+
+
+def test_repetition_is_held_back(infer):
+    endless = "--gin_param=sample_autoregressive.never_end = True"
+    lines = "n1\nn22\n"
+    _, rows = infer(lines, endless)
+    assert any(len(set(row["prediction"])) < len(row["prediction"]) for row in rows)
+    for words in (("--no_repeat_ngram=1",), ("--repetition_penalty=1e6",)):
+        _, rows = infer(lines, endless, *words)
+        assert all(len(set(row["prediction"])) == len(row["prediction"]) for row in rows)

@@ -1,17 +1,24 @@
-"""A file of JSON lines that is written whole, and what is done of it until then."""
+"""Rows of JSON that come batch by batch: into a file that is written whole, or printed."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from mtf_models.errors import DataError
+from mtf_models.runtime.using.interruptible import interruptible
 from mtf_models.runtime.whole_file import check_output, write_text, writing
 
 _CURE = "Give another --output."
+
+_NOTICE = "Stopping after this batch. Once more stops at once."
+
+Rows = dict[int, Mapping[str, Any]]
 
 
 class PartialOutput:
@@ -31,7 +38,7 @@ class PartialOutput:
     def __init__(self, output: str | Path, request: str) -> None:
         self.output = Path(output)
         self.request = request
-        self.rows: dict[int, Mapping[str, Any]] = {}
+        self.rows: Rows = {}
         check_output(self.output)
         self._resume()
 
@@ -40,7 +47,7 @@ class PartialOutput:
         """Where rows stand until all are there."""
         return self.output.with_name(f"{self.output.name}.partial")
 
-    def add(self, rows: Mapping[int, Mapping[str, Any]]) -> None:
+    def add(self, rows: Rows) -> None:
         """Adds rows at their places.
 
         Raises:
@@ -58,9 +65,14 @@ class PartialOutput:
         Raises:
             DataError: if it cannot be written; what was there stays.
         """
-        text = "".join(_line(row) for _, row in sorted(self.rows.items()))
-        write_text(self.output, text, cure=_CURE)
+        write_text(self.output, _lines(self.rows), cure=_CURE)
         self.path.unlink(missing_ok=True)
+
+    def leave(self, count: int) -> None:
+        """Says what is done of so many rows where they are left before their end."""
+        print(
+            f"{len(self.rows)} of {count} are in {self.path}; the same command goes on with them."
+        )
 
     def _resume(self) -> None:
         """Takes the rows that an earlier run made, if it asked for the same."""
@@ -82,6 +94,70 @@ class PartialOutput:
             f"{self.path} has the rows of another request (input, options or checkpoint differ): "
             "repeat that one, or delete the file."
         )
+
+
+class PrintedOutput:
+    """Rows that go to standard output together, in the order of their places.
+
+    Attributes:
+        rows: place to row, of those that are made.
+    """
+
+    def __init__(self) -> None:
+        self.rows: Rows = {}
+
+    def add(self, rows: Rows) -> None:
+        """Adds rows at their places."""
+        self.rows.update(rows)
+
+    def finish(self) -> None:
+        """Prints the rows."""
+        print(_lines(self.rows), end="", flush=True)
+
+    def leave(self, count: int) -> None:
+        """Prints the rows that there are of so many, where they are left before their end."""
+        self.finish()
+        print(
+            f"{len(self.rows)} of {count} were printed; with --output=FILE the same command could "
+            "go on with the others.",
+            file=sys.stderr,
+        )
+
+
+def fill(
+    output: PartialOutput | PrintedOutput,
+    count: int,
+    batches: Callable[[Collection[int]], Iterable[Rows]],
+) -> None:
+    """Makes the rows that an output lacks.
+
+    Args:
+        output: where they go.
+        count: how many there will be.
+        batches: takes the places that are done, and makes the rows of the others.
+
+    Raises:
+        KeyboardInterrupt: after Ctrl-C, when the batch at work is done and it is said what is left.
+    """
+    if output.rows:
+        print(f"Going on after {len(output.rows)} of {count}, from {output.path}.")
+
+    def work(stop: threading.Event) -> None:
+        for rows in batches(set(output.rows)):
+            output.add(rows)
+            if stop.is_set() and len(output.rows) < count:
+                raise KeyboardInterrupt
+
+    try:
+        interruptible(work, _NOTICE)
+    except KeyboardInterrupt:
+        if output.rows:
+            output.leave(count)
+        raise
+
+
+def _lines(rows: Rows) -> str:
+    return "".join(_line(row) for _, row in sorted(rows.items()))
 
 
 def _line(value: Any) -> str:

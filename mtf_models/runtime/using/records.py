@@ -49,12 +49,26 @@ def read_records(
         DataError: if records cannot be read or do not fit.
     """
     from mtf_models.data.records import records_of_file, records_of_split
-    from mtf_models.data.tasks import get_task_or_mixture
 
-    name = task_for_use(model_folder(options.model_dir), model.config, options.task)
-    task = get_task_or_mixture(name)
+    task = task_of(model, options)
     if options.input is not None:
         return task, records_of_file(options.input, task, needed)
     lengths = model.settings.sequence_length
     split = options.split or SPLIT
-    return task, records_of_split(name, split, lengths, needed, options.num_examples)
+    return task, records_of_split(task.name, split, lengths, needed, options.num_examples)
+
+
+def task_of(model: Model, options: ExampleOptions) -> Any:
+    """The task whose vocabularies are used, called under the model's config.
+
+    Args:
+        model: its config names the task, unless the options do.
+        options: of the command.
+
+    Raises:
+        DataError: if there is no such task, or its vocabularies are not those of the run.
+    """
+    from mtf_models.data.tasks import get_task_or_mixture
+
+    folder = model_folder(options.model_dir)
+    return get_task_or_mixture(task_for_use(folder, model.config, options.task))

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from mtf_models.serve.text_stream import TextStream
+from mtf_models.decode.text_stream import TextStream
 
 
 def letters(ids):
