@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 
 from mtf_models.cli.start import start_tensorflow
 from mtf_models.runtime.options import ConfigOptions
@@ -35,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if name is not None:
         print(zoo.description(name))
         return 0
-    for line in zoo.overview():
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in zoo.overview(width):
         print(line)
     return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,19 +20,24 @@ from mtf_models.runtime.model.catalogue import catalogue, parameters
 
 _FOLDERS = ("models", "examples")
 _NOT_ALONE = "needs other files"
+_SENTENCE_END = re.compile(r"(?<! al)\.(?: |$)")  # "et al." ends none.
 
 
-def overview() -> Iterator[str]:
-    """Lines: configs, then classes and routings, each kind with a title."""
+def overview(width: int | None = None) -> Iterator[str]:
+    """Lines: configs, then classes and routings, each kind with a title.
+
+    Args:
+        width: of a line, where headlines go on in the next; None for lines of any length.
+    """
     for folder in _FOLDERS:
         yield f"{folder}:"
         for path in sorted((gin_files.folder() / folder).glob("*.gin")):
-            yield f"  {path.stem:<38} {_headline(path)}"
+            yield from _entry(path.stem, _headline(path), width)
         yield ""
     for kind, entries in catalogue().items():
         yield f"{kind}:"
         for name, target in entries.items():
-            yield f"  {name:<38} {_first_line(target)}"
+            yield from _entry(name, _first_line(target), width)
         yield ""
     yield "mtf zoo NAME shows one of them: parameters of a config, or what gin can bind of a class."
 
@@ -55,6 +62,20 @@ def description(name: str) -> str:
     known = [*entries, *configs]
     raise ConfigError(
         f"Nothing here is called {name!r}{did_you_mean(name, known)} `mtf zoo` lists what there is."
+    )
+
+
+def _entry(name: str, text: str, width: int | None) -> list[str]:
+    first = f"  {name:<38} "
+    if width is None or width < 2 * len(first):
+        return [first + text]
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 
@@ -109,8 +130,8 @@ def _headline(path: Path) -> str:
         if not line.startswith("#"):
             break
         comment.append(line.lstrip("# "))
-    sentence, dot, _ = " ".join(comment).partition(". ")
-    return sentence.rstrip(".") + "." if dot or sentence else ""
+    sentence = _SENTENCE_END.split(" ".join(comment), maxsplit=1)[0]
+    return f"{sentence}." if sentence else ""
 
 
 def _first_line(target: Callable[..., Any]) -> str:

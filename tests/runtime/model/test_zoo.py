@@ -41,6 +41,20 @@ def test_every_config_has_a_headline():
             assert zoo._headline(path).endswith("."), path
 
 
+def test_headlines_are_whole_sentences(tmp_path):
+    config = tmp_path / "a.gin"
+    config.write_text(
+        "# Of Devlin et\n# al. 2019, https://a.b/1.2, table 3.\n# Not this.\n\nx = 1\n"
+    )
+    assert zoo._headline(config) == "Of Devlin et al. 2019, https://a.b/1.2, table 3."
+
+
+def test_narrow_lines_lose_nothing():
+    whole, narrow = list(zoo.overview()), list(zoo.overview(100))
+    assert max(map(len, narrow)) <= 100 < max(map(len, whole))
+    assert " ".join(narrow).split() == " ".join(whole).split()
+
+
 def test_one_class_in_full():
     text = zoo.description("MoE1D")
     assert text.startswith("MoE1D\n\nA mixture whose experts are feed-forward layers")
