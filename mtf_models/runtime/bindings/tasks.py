@@ -139,12 +139,18 @@ def get_vocabulary(mixture_or_task_name: str | None = None) -> tuple[int, int]:
 
     Args:
         mixture_or_task_name: the task or mixture; None for T5's vocabulary.
+
+    Raises:
+        DataError: if it has no targets, or its tasks have several vocabularies for one feature.
     """
     if mixture_or_task_name is None:
         return DEFAULT_VOCAB_SIZE, DEFAULT_VOCAB_SIZE
+    from mtf_models.data.mixtures import check_vocabularies
     from mtf_models.data.tasks import get_task_or_mixture
 
-    features = get_task_or_mixture(mixture_or_task_name).output_features
+    task = get_task_or_mixture(mixture_or_task_name)
+    check_vocabularies(task)
+    features = task.output_features
     if "targets" not in features:
         raise DataError(
             f"The task {mixture_or_task_name} has no targets, which every model here predicts: it "
