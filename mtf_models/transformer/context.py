@@ -52,6 +52,8 @@ class Context:
         layer_outputs: what each layer of the stack was given, in order, and what the stack gave.
         encoder_layer_outputs: [batch, memory_length, d_model] each, the encoder's, or none.
         vocab_size: how many ids there are, padding of the table not counted.
+        hidden: [batch, length, d_model], what logits are made of; for loss functions.
+        vocab_embedding: the vocabulary of the stack, likewise.
         whole: where this is of some of the queries (`rows`), the context of all.
         begin: the first of these queries.
         layer: the running layer of a stack.
@@ -87,6 +89,8 @@ class Context:
     layer_outputs: list[Tensor] = field(default_factory=list)
     encoder_layer_outputs: list[Tensor] = field(default_factory=list)
     vocab_size: int = 0
+    hidden: Tensor | None = None
+    vocab_embedding: Any = None
     layer: Any = None
     layer_index: int = 0
     layer_input: Tensor | None = None

@@ -382,6 +382,7 @@ class Unitransformer:
         if self.loss_fn is None:
             cross_entropy = self.cross_entropy(context, logits, targets, num_microbatches)
         else:
+            context.hidden, context.vocab_embedding = hidden, embedding.ids
             cross_entropy = self.loss_fn(self, context, logits, targets, vocab.dim)
         parts = {**context.losses, "cross_entropy": cross_entropy}
         together = set(self.ensemble_dims).isdisjoint(targets.shape)
@@ -424,6 +425,9 @@ class Unitransformer:
             num_microbatches: of how many micro-batches this is one.
         """
         weights = self.loss_weights(targets, is_training)
+        return mtf.reduce_sum(losses * weights) / self.denominator(targets, num_microbatches)
+
+    def denominator(self, targets: Tensor, num_microbatches: int) -> float:
+        """What a sum of losses is divided by: as bound, else the number of all positions."""
         positions = (targets.shape - self.ensemble_dims).size
-        denominator = self.loss_denominator or positions * num_microbatches
-        return mtf.reduce_sum(losses * weights) / denominator
+        return self.loss_denominator or positions * num_microbatches
