@@ -85,7 +85,8 @@ def records_of_split(
         num_examples: at most so many.
 
     Raises:
-        DataError: if there is no such task or split, it is a mixture, or it has not these features.
+        DataError: if there is no such task or split, it is a mixture, it has not these features, or
+            the split has no example.
     """
     (task, *others) = tasks_with_split(task_name, split)
     if others:
@@ -98,11 +99,14 @@ def records_of_split(
     dataset = task.get_dataset(
         known, split, shuffle=False, num_epochs=1, trim_output_features=False
     )
-    return list(
-        itertools.islice(
-            (_of_example(task, e, needed) for e in dataset.as_numpy_iterator()), num_examples
+    examples = itertools.islice(dataset.as_numpy_iterator(), num_examples)
+    records = [_of_example(task, example, needed) for example in examples]
+    if not records:
+        raise DataError(
+            f"The split {split!r} of {task_name} has no example: take another split, or put "
+            "examples into this one."
         )
-    )
+    return records
 
 
 def _of_example(task: seqio.Task, example: Mapping[str, Any], needed: Sequence[str]) -> Record:

@@ -60,6 +60,16 @@ def test_an_empty_split(folder, task):
     assert hashes(folder) == before
 
 
+@pytest.mark.parametrize("command", ["infer", "score"])
+def test_an_empty_split_to_read(trained, tmp_path, command):
+    output = tmp_path / "out.jsonl"
+    words = ("--task=numbered_empty", "--split=empty", f"--output={output}")
+    outcome = mtf(command, f"--model_dir={trained[0]}", *words)
+    assert outcome.status == 2
+    assert "The split 'empty' of numbered_empty has no example" in outcome.err
+    assert not output.exists()
+
+
 def test_an_empty_split_of_a_run_that_would_evaluate_it(tmp_path):
     task = "--gin_param=MIXTURE_NAME = 'numbered_hollow'"
     outcome = train(tmp_path / "run", task, "--eval_every=5")
