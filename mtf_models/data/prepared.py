@@ -11,6 +11,7 @@ from pathlib import Path
 import seqio
 import tensorflow_datasets as tfds
 
+from mtf_models.data.user_cache import user_cache
 from mtf_models.datasets import SPLITS
 from mtf_models.errors import DataError
 
@@ -43,8 +44,7 @@ def data_dir() -> Path:
         return _chosen
     if folder := os.environ.get("TFDS_DATA_DIR"):
         return Path(folder).expanduser()
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "mtf_models" / "datasets"
+    return user_cache("datasets")
 
 
 class PreparedSource(seqio.TfdsDataSource):

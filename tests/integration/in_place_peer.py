@@ -39,7 +39,11 @@ def make(folder, pieces, pairs):
     shutil.copy(pieces, folder / "t5" / "spiece.model")
     fields = {"tokenizer_class": "T5Tokenizer", "extra_ids": 100}
     (folder / "t5" / "tokenizer_config.json").write_text(json.dumps(fields))
-    for name, model in (("byt5", byt5), ("t5", t5)):
+    # As transformers writes it today, without the file of the pieces.
+    t5.save_pretrained(folder / "t5_json")
+    AutoTokenizer.from_pretrained(folder / "t5").save_pretrained(folder / "t5_json")
+    assert not (folder / "t5_json" / "spiece.model").exists()
+    for name, model in (("byt5", byt5), ("t5", t5), ("t5_json", t5)):
         tokenizer = AutoTokenizer.from_pretrained(folder / name)
         made = {
             "parameters": model.num_parameters(),

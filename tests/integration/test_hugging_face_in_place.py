@@ -9,15 +9,22 @@ from commands import hashes, mtf, rows, training_rows
 from judge import needs_transformers, run_peer
 
 from mtf_models.datasets.vocabs import t5_model
+from mtf_models.errors import DataError
 from mtf_models.runtime.folder.load import load_model
 from mtf_models.runtime.folder.model_folder import model_folder
+from mtf_models.runtime.folder.vocabulary_record import check
 
 pytestmark = needs_transformers
 
 PEER = Path(__file__).with_name("in_place_peer.py")
-PAIRS = [["a word", "one"], ["another one", "two of them"], ["in the beginning", "end"]]
-SHORT = '--gin_param=utils.run.sequence_length = {"inputs": 32, "targets": 32}'
-FAMILIES = ("byt5", "t5")
+PAIRS = [
+    ["a word", "one"],
+    ["another one", "two of them"],
+    ["in the beginning", "end"],
+    ["A  naïve ＡＢＣ, 日本 and ½", "“quoted”, 1,234.5 %"],
+]
+SHORT = '--gin_param=utils.run.sequence_length = {"inputs": 64, "targets": 64}'
+FAMILIES = ("byt5", "t5", "t5_json")
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +36,12 @@ def made(tmp_path_factory):
     before = hashes(folder)
     yield folder
     assert hashes(folder) == before
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """Of the pieces that are taken out of a tokenizer.json."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 @pytest.fixture
@@ -114,14 +127,25 @@ def test_an_export_answers_as_the_folder_does(made, right, tmp_path):
     assert [text.decode() for text in texts.reshape(-1)] == wanted
 
 
-def test_the_task_that_is_served_has_the_vocabulary_of_the_folder(made):
+@pytest.mark.parametrize("name", ["t5", "t5_json"])
+def test_the_task_that_is_served_has_the_vocabulary_of_the_folder(made, name):
     import seqio
 
-    folder = model_folder(made / "t5")
-    task = seqio.get_mixture_or_task(folder.task(load_model(made / "t5").config))
+    folder = model_folder(made / name)
+    task = seqio.get_mixture_or_task(folder.task(load_model(made / name).config))
+    file = str(made / name / "spiece.model") if name == "t5" else t5_model()
     for feature in task.output_features.values():
         assert feature.vocabulary.vocab_size == 32100
-        assert feature.vocabulary.sentencepiece_model_file == str(made / "t5" / "spiece.model")
+        assert feature.vocabulary.sentencepiece_model_file == file
+
+
+@pytest.mark.parametrize("name", ["t5", "t5_json"])
+def test_registered_tasks_of_the_same_vocabulary_are_read(made, name):
+    """The pieces are T5's, as those of the task are."""
+    found = model_folder(made / name)
+    check(found, "kjv_web", cure="")
+    with pytest.raises(DataError, match="is not the one that"):
+        check(found, "kjv_web_bytes_lm", cure="")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from mtf_models.errors import CheckpointError
 from mtf_models.runtime.bindings.task_modules import query_task
 from mtf_models.runtime.folder.own_tokenizer import (
     BYTES_CLASS,
+    JSON_FILE,
     PIECES_FILE,
     TOKENIZER_CONFIG_FILE,
     TOKENIZER_FILES,
@@ -31,8 +32,10 @@ def copy(source: Path, target: Path) -> str:
     own = tokenizer_of(source)
     if own is not None and own.vocabulary == "bytes":
         return "bytes (seqio.ByteVocabulary)"
-    if own is not None:
+    if PIECES_FILE in present:
         return f"{PIECES_FILE} (seqio.SentencePieceVocabulary reads it)"
+    if own is not None:
+        return f"{JSON_FILE} (its pieces are {own.vocabulary})"
     if present:
         return f"{', '.join(present)} (copied for transformers; no vocabulary here reads them)"
     return "none in the source"

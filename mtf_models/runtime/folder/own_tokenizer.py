@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtf_models.checkpoint.hugging_face_config import CONFIG_FILE
+from mtf_models.data.vocabularies.tokenizer_json import pieces_of
 from mtf_models.errors import CheckpointError
 
 PIECES_FILE = "spiece.model"
+JSON_FILE = "tokenizer.json"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 BYTES_CLASS = "ByT5Tokenizer"
 TOKENIZER_FILES = (
     PIECES_FILE,
-    "tokenizer.json",
+    JSON_FILE,
     TOKENIZER_CONFIG_FILE,
     "special_tokens_map.json",
     "added_tokens.json",
@@ -55,15 +57,16 @@ def tokenizer_of(folder: Path) -> Tokenizer | None:
     pieces = folder / PIECES_FILE
     if pieces.is_file():
         return Tokenizer(str(pieces.absolute()), fields.get("extra_ids", _EXTRA_IDS))
-    return None
+    written = pieces_of(folder / JSON_FILE) if (folder / JSON_FILE).is_file() else None
+    return None if written is None else Tokenizer(str(written.path), written.extra_ids)
 
 
 def missing_text(folder: Path) -> str:
     """Says what a folder has of a tokenizer, if nothing here reads it, and what is missing."""
     present = [name for name in TOKENIZER_FILES if (folder / name).is_file()]
     return (
-        f"{folder} has no tokenizer that is read here, which is {PIECES_FILE}, or a "
-        f"{TOKENIZER_CONFIG_FILE} that says {BYTES_CLASS}; it has "
+        f"{folder} has no tokenizer that is read here, which is {PIECES_FILE}, a {JSON_FILE} of "
+        f"SentencePiece's unigrams, or a {TOKENIZER_CONFIG_FILE} that says {BYTES_CLASS}; it has "
         f"{', '.join(present) or 'no file of one'}."
     )
 

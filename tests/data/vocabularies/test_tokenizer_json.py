@@ -1,0 +1,82 @@
+"""The pieces of a tokenizer.json, as SentencePiece reads them and as they were before."""
+
+import base64
+import json
+
+import pytest
+from sentencepiece import SentencePieceProcessor
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+from mtf_models.data.vocabularies.tokenizer_json import pieces_of
+from mtf_models.datasets.vocabs import t5_model
+from mtf_models.errors import DataError
+
+TEXTS = ("In the  beginning", "naïve ＡＢＣ, 日本 and ½", " “quoted”, 1,234.5 %", "")
+
+
+def fields_of(path, changed=0.0):
+    """A tokenizer.json of the same pieces, by transformers' form of it."""
+    with open(path, "rb") as file:
+        model = ModelProto.FromString(file.read())
+    pieces = [[piece.piece, piece.score] for piece in model.pieces]
+    pieces[100][1] += changed
+    charsmap = base64.b64encode(model.normalizer_spec.precompiled_charsmap).decode()
+    steps = [{"type": "WhitespaceSplit"}, {"type": "Metaspace", "replacement": "▁"}]
+    return {
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": charsmap},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "model": {
+            "type": "Unigram",
+            "unk_id": 2,
+            "vocab": [*pieces, ["<extra_id_1>", 0.0], ["<extra_id_0>", 0.0]],
+        },
+    }
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def write(fields):
+        file = tmp_path / "tokenizer.json"
+        file.write_text(json.dumps(fields))
+        return file
+
+    return write
+
+
+def test_t5s_own_are_those_that_ship(written, tmp_path):
+    found = pieces_of(written(fields_of(t5_model())))
+    assert (str(found.path), found.extra_ids) == (t5_model(), 2)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_others_encode_as_they_did(written, tmp_path):
+    found = pieces_of(written(fields_of(t5_model(), changed=1e-3)))
+    assert found.path.parent == tmp_path / "cache" / "mtf_models" / "vocabularies"
+    ours, theirs = (SentencePieceProcessor(model_file=str(f)) for f in (found.path, t5_model()))
+    assert (ours.pad_id(), ours.eos_id(), ours.unk_id()) == (0, 1, 2)
+    assert ours.vocab_size() == theirs.vocab_size()
+    for text in TEXTS:
+        ids = theirs.encode(text)
+        assert ours.encode(text) == ids
+        assert ours.decode(ids) == theirs.decode(ids)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": {"type": "BPE", "vocab": {}}},
+        {"normalizer": {"type": "NFC"}},
+        {"pre_tokenizer": {"type": "ByteLevel"}},
+        {"normalizer": None},
+    ],
+)
+def test_other_kinds_are_not_read(written, changes):
+    assert pieces_of(written({**fields_of(t5_model()), **changes})) is None
+
+
+def test_what_is_no_json(tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(DataError, match="cannot be read"):
+        pieces_of(tmp_path / "tokenizer.json")
