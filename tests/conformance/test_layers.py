@@ -22,6 +22,7 @@ from mtf_models.layers import (
     normalization,
     pooling,
     reversible,
+    spatial_attention,
     transposed_convolution,
 )
 from mtf_models.testing import MESHES, check_layer, covering, most_split
@@ -98,6 +99,28 @@ def blocks(image):
 def image(x):
     n, hb, wb, h, w, c = x.shape
     return x.transpose(0, 1, 3, 2, 4, 5).reshape(n, hb * h, wb * w, c)
+
+
+def beside_in_a_row(variables, x):
+    """Two blocks of 4 that see each other, and zeros beyond."""
+    row = x.reshape(2, 8, 4)
+    memory = np.pad(row, [(0, 0), (4, 4), (0, 0)])
+    distance = np.arange(-4, 12) // 4 - np.arange(8)[:, np.newaxis] // 4
+    seen = np.abs(distance) <= 1
+    return attend(variables, row, np.where(seen, 0, -1e9), memory).reshape(x.shape)
+
+
+def before_in_an_image(variables, x):
+    """Blocks of 2 x 2 that see those above and to the left, up to the pixel itself."""
+    pixels = image(x).reshape(2, 16, 4)
+    memory = np.pad(image(x), [(0, 0), (2, 0), (2, 0), (0, 0)]).reshape(2, 36, 4)
+    row, column = (i.reshape(-1, 1) for i in np.mgrid[0:4, 0:4])
+    at_row, at_column = (i.reshape(-1) for i in np.mgrid[-2:4, -2:4])
+    near = (at_row >= row // 2 * 2 - 2) & (at_row < row // 2 * 2 + 2)
+    near &= (at_column >= column // 2 * 2 - 2) & (at_column < column // 2 * 2 + 2)
+    seen = near & ((at_row < row) | (at_row == row) & (at_column <= column))
+    y = attend(variables, pixels, np.where(seen, 0, -1e9), memory)
+    return blocks(y.reshape(2, 4, 4, 4))
 
 
 def correlated(x, kernel):
@@ -221,6 +244,21 @@ CASES = [
         ),
         {"x": X},
         local,
+    ),
+    Case(
+        "local_self_attention_spatial_blocks",
+        lambda x: spatial_attention.local_self_attention_spatial_blocks(x, KV, H),
+        {"x": normal(N, WB, ("w", 4), M)},
+        beside_in_a_row,
+    ),
+    Case(
+        "local_2d_self_attention_spatial_blocks",
+        lambda x: spatial_attention.local_2d_self_attention_spatial_blocks(
+            x, KV, H, mask_right=True
+        ),
+        {"x": normal(N, HB, WB, ("h", 2), ("w", 2), M)},
+        before_in_an_image,
+        FEW,
     ),
     Case(
         "conv2d",
