@@ -3,7 +3,7 @@
 import functools
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,14 @@ def mixing_choice(mixture: seqio.Mixture, split: str) -> Choice:
     Raises:
         DataError: as of `mixing_shares`.
     """
+    inner = [part.name for part in _mixtures_in(mixture) if own_sample_fn(part) is not None]
+    if inner:
+        _log.warning(
+            "%s: the sample_fn of %s, which is a part of it, does not choose: rates do, as in "
+            "SeqIO. Give the whole one its own.",
+            mixture.name,
+            " and of ".join(inner),
+        )
     chosen = own_sample_fn(mixture)
     if chosen is None:
         return by_shares(mixing_shares(mixture, split))
@@ -130,6 +138,15 @@ class _Counted:
 
     def num_input_examples(self, split: str = "train") -> int:
         return num_examples(self._task, split)
+
+
+def _mixtures_in(mixture: seqio.Mixture) -> Iterator[seqio.Mixture]:
+    tasks = {task.name for task in mixture.tasks}
+    for name in mixture.rate_per_task_name:
+        if name not in tasks:
+            part = seqio.MixtureRegistry.get(name)
+            yield part
+            yield from _mixtures_in(part)
 
 
 def _rates(mixture: seqio.Mixture) -> dict[str, float]:

@@ -197,6 +197,15 @@ def test_a_sample_fn_of_the_mixture_chooses(make_task, make_mixture, caplog):
         np.testing.assert_array_equal(next(whole)["inputs"], following)
 
 
+def test_a_sample_fn_of_a_part_does_not_choose(make_task, make_mixture, caplog):
+    tasks = [make_task(name, [1] * 5) for name in ("a", "b", "c")]
+    make_mixture("part", tasks[:2], default_rate=1.0, sample_fn=in_turns)
+    make_mixture("whole", ["part", tasks[2]], default_rate=1.0)
+    with training_batches("whole", LENGTHS, 4, seed=1) as stream:
+        stream.peek()
+    assert "whole: the sample_fn of part, which is a part of it, does not choose" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("sample_fn", "message"),
     [
