@@ -157,7 +157,12 @@ logical_or = _binary("logical_or", tf.logical_or)
 
 
 def add_n(xs: list[Tensor]) -> Tensor:
-    """The sum of several tensors."""
+    """The sum of several tensors.
+
+    Raises:
+        ShapeError: listing all dtypes and sizes that do not go together.
+    """
+    _check("add_n", xs, xs, None)
     total = xs[0]
     for x in xs[1:]:
         total = add(total, x)

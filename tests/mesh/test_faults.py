@@ -76,6 +76,10 @@ CALLS = {
         lambda: mtf.add(x(), ids(("b", 3)), output_shape=[A]),
         ["float32", "int32", "b has the sizes 3 and 4", "the result lacks b=4, b=3"],
     ),
+    "add_n": (
+        lambda: mtf.add_n([x(), ids(("b", 3)), mtf.ones(ONE, "a:2", tf.float64)]),
+        ["float32 and float64 and int32", "a has the sizes 2 and 8", "b has the sizes 3 and 4"],
+    ),
     "where": (
         lambda: mtf.where(x() > 0, ids(("a", 2)), x()),
         ["float32 and int32", "a has the sizes 2 and 8"],
