@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--task", metavar="NAME", help="the task of the vocabularies (default: the config's)"
     )
     decoding = parser.add_argument_group(
-        "decoding, of the signatures beam and sample (default: as the config says, else a beam of "
+        "decoding, of the signatures that it is for (default: as the config says, else a beam of "
         "4, alpha 0.6, temperature 1)"
     )
     add_decoding_arguments(decoding)

@@ -81,9 +81,14 @@ class Engine:
                 f"max_tokens is {request.max_tokens}, and at most {self.max_tokens} are decoded "
                 "here."
             )
+        if request.stop and self.model.mesh.size > 1:
+            raise DataError("Stop strings are of one device, and this is a mesh: leave out stop.")
+        if request.prefix is not None:
+            ids["prefix"] = self._prefix(request.prefix)
         is_beam = (request.beam_size or 1) > 1
         asked = (*sorted(request.decoding().items()), request.seed)
-        key = ("generate", self._width(ids["inputs"]), asked, request.max_tokens if is_beam else 0)
+        widths = (_width(ids["inputs"], self.max_input), _width(ids.get("prefix"), self.max_tokens))
+        key = ("generate", widths, asked, request.max_tokens if is_beam else 0)
         return Job(key, request, ids, tell)
 
     def scoring(self, request: Score) -> Job:
@@ -114,8 +119,18 @@ class Engine:
             raise DataError(f"The {name} have {len(ids)} tokens, and the model reads {most}.")
         return ids
 
-    def _width(self, ids: np.ndarray) -> int:
-        return next(width for width in widths_to(self.max_input) if len(ids) <= width)
+    def _prefix(self, text: str) -> np.ndarray:
+        if not self._has_encoder:
+            raise DataError(
+                "A prefix is of an encoder-decoder, and this model continues its inputs: put it "
+                "at their end."
+            )
+        ids = np.array(self._vocabulary.encode(text), np.int32)
+        if len(ids) > self.max_tokens:
+            raise DataError(
+                f"The prefix has {len(ids)} tokens, and at most {self.max_tokens} are read here."
+            )
+        return ids
 
     def _serve(self) -> None:
         while jobs := self.queue.take(self._max_batch):
@@ -140,7 +155,8 @@ class Engine:
 
     def _generate(self, jobs: Sequence[Job]) -> None:
         request: Generate = jobs[0].request
-        inputs = self._rows(jobs, "inputs", jobs[0].key[1])
+        width, begun = jobs[0].key[1]
+        inputs = self._rows(jobs, "inputs", width)
         asked = request.decoding()
         followed = None
         if self.model.mesh.size == 1 and (request.beam_size or 1) == 1:
@@ -150,6 +166,9 @@ class Engine:
             asked["stop_early"] = False  # All of them are the best ones, whatever else is there.
         most = self.max_tokens if followed else request.max_tokens or self.max_tokens
         asked |= length_of(self.model, most, request.decoding())
+        if begun:  # What is given is not counted.
+            asked["prefix"] = self._rows(jobs, "prefix", begun)
+            asked["max_steps"] = asked.pop("max_decode_length")
         found = self.model.decode(
             {"inputs": inputs}, row_numbers=[0] * len(inputs), seed=request.seed, **asked
         )
@@ -161,14 +180,21 @@ class Engine:
                 texts = followed.outputs(row, np.atleast_1d(scores[row]))
             else:
                 given = 0 if self._has_encoder else len(job.ids["inputs"])
-                texts = self._outputs(np.atleast_2d(ids[row])[:, given:], scores[row])
+                begins = len(job.ids.get("prefix", ()))
+                texts = self._outputs(np.atleast_2d(ids[row])[:, given:], scores[row], begins)
             self.measures.tokens.inc(sum(output.tokens for output in texts))
             _answer(job, Generated(outputs=texts))
 
-    def _outputs(self, ids: np.ndarray, scores: np.ndarray) -> list[Output]:
-        """The sequences [n, length] of one row, without places that none took."""
+    def _outputs(self, ids: np.ndarray, scores: np.ndarray, begins: int) -> list[Output]:
+        """The sequences [n, length] of one row, without places that none took.
+
+        Args:
+            ids: of the sequences.
+            scores: of the sequences.
+            begins: so many ids at their beginning were given.
+        """
         return [
-            Output(text=self._text(list(row)), score=float(score), tokens=len(row))
+            Output(text=self._text(list(row)), score=float(score), tokens=len(row) - begins)
             for row, score in zip(map(_until_end, ids), np.atleast_1d(scores), strict=True)
             if score > NO_SEQUENCE
         ]
@@ -199,7 +225,11 @@ class _Followed(FollowedTexts):
     ) -> None:
         places = [job for job in jobs for _ in range(each)]
         limits = [job.request.max_tokens or most for job in places]
-        streams = [TextStream(decode, job.request.stop) for job in places]
+        given = [job.ids.get("prefix", np.array([], np.int32)).tolist() for job in places]
+        streams = [
+            TextStream(decode, job.request.stop, ids)
+            for job, ids in zip(places, given, strict=True)
+        ]
 
         def tell(place: int, piece: str) -> None:
             if places[place].tell:
@@ -223,6 +253,13 @@ class _Followed(FollowedTexts):
 def _answer(job: Job, answer: Any) -> None:
     with contextlib.suppress(InvalidStateError):  # It was given up.
         job.answer.set_result(answer)
+
+
+def _width(ids: np.ndarray | None, most: int) -> int:
+    """The width of a batch for ids; 0 where there are none."""
+    if ids is None:
+        return 0
+    return next(width for width in widths_to(most) if len(ids) <= width)
 
 
 def _until_end(ids: np.ndarray) -> np.ndarray:

@@ -13,7 +13,16 @@ MAX_CHARACTERS = 20_000
 """Of a text; how many tokens are read is the model's to say."""
 
 Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
-_DECODING = ("beam_size", "alpha", "temperature", "top_k", "top_p", "num_return")
+_DECODING = (
+    "beam_size",
+    "alpha",
+    "temperature",
+    "top_k",
+    "top_p",
+    "num_return",
+    "repetition_penalty",
+    "no_repeat_ngram",
+)
 
 
 class Generate(BaseModel):
@@ -29,6 +38,11 @@ class Generate(BaseModel):
     top_k: int | None = Field(None, ge=0, description="draw among so many of the likeliest")
     top_p: float | None = Field(None, gt=0, le=1, description="draw among this probability")
     num_return: int | None = Field(None, ge=1, le=32, description="sequences to return")
+    repetition_penalty: float | None = Field(
+        None, ge=1, le=1e6, description="multiplies log-probabilities of tokens there already"
+    )
+    no_repeat_ngram: int | None = Field(None, ge=0, description="no run of so many comes twice")
+    prefix: Text | None = Field(None, description="what the texts of an encoder-decoder begin with")
     seed: int = Field(0, ge=0, lt=2**31, description="of what is drawn")
     stop: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(
         default_factory=list, max_length=8, description="strings that end a text; not of a beam"
@@ -59,7 +73,7 @@ class Output(BaseModel):
 
     text: str
     score: float = Field(description="log-probability; of a beam, divided by the length penalty")
-    tokens: int = Field(description="of the text, its end counted")
+    tokens: int = Field(description="decoded, the end counted, a prefix or prompt not")
 
 
 class Generated(BaseModel):

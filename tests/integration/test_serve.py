@@ -12,10 +12,13 @@ import seqio
 from commands import finish, mtf, start
 from fastapi.testclient import TestClient
 
+import mtf_models
+from mtf_models.errors import DataError
 from mtf_models.runtime.folder.load import load_model
 from mtf_models.serve.app import make_app
 from mtf_models.serve.engine import Engine
 from mtf_models.serve.guard import MAX_BYTES
+from mtf_models.serve.schema import Generate
 
 WORDS = ("n1", "n22", "n7 & n8", "x", "one", "n36")
 
@@ -97,6 +100,32 @@ def test_limits_of_a_request(client, long):
     assert texts(generate(client, **asked, stop=[whole[1:3], "~~"])) == [whole[:1]]
 
 
+@pytest.mark.parametrize("way", [{}, {"beam_size": 3}, {"temperature": 1.0, "seed": 4}], ids=str)
+def test_texts_begin_with_the_prefix(client, model, way):
+    ids = [byte + 3 for byte in b"ab"]
+    options = {"prefix": [ids], "max_steps": 3, **way}
+    features = {"inputs": [[*(byte + 3 for byte in b"n22"), 1]]}
+    found = model.decode(features, **options).ids.numpy()[0]
+    answers = [generate(client, "n22", prefix="ab", max_tokens=3, **way) for _ in range(2)]
+    assert [texts(answer) for answer in answers] == [[text_of(found)]] * 2
+    (output,) = answers[0].json()["outputs"]
+    assert output["text"].startswith("ab") and 1 <= output["tokens"] <= 3
+
+
+def test_repetition_is_held_back(client, long):
+    asked, _ = long
+    for how in ({"no_repeat_ngram": 1}, {"repetition_penalty": 1e6}):
+        (text,) = texts(generate(client, **asked, **how))
+        assert len(set(text)) == len(text)
+
+
+def test_stop_strings_are_refused_on_a_mesh(trained):
+    model = load_model(trained[0], mesh=mtf_models.Mesh("batch:2", layout="batch:batch"))
+    engine = Engine(model, seqio.get_mixture_or_task("numbered"), 20)
+    with pytest.raises(DataError, match="leave out stop"):
+        engine.generation(Generate(inputs="n1", stop=["x"]))
+
+
 def test_a_stream_is_the_text(client, long):
     asked, text = long
     answer = generate(client, **asked, stream=True)
@@ -125,6 +154,7 @@ def test_scores(client, model):
         ("generate", {"inputs": "a" * 100}, "101 tokens"),
         ("generate", {"inputs": "a" * 100_000}, "at most 20000"),
         ("generate", {"inputs": "a", "max_tokens": 9}, "at most 8"),
+        ("generate", {"inputs": "a", "prefix": "a" * 9}, "prefix has 9 tokens"),
         ("generate", {"inputs": "a", "beam": 4}, "beam"),
         ("generate", {"inputs": "a", "beam_size": 2, "temperature": 1.0}, "no temperature"),
         ("generate", {"inputs": "a", "num_return": 2}, "would all be the same"),

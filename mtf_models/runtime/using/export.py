@@ -8,11 +8,10 @@ from mtf_models.mesh import Mesh
 from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.model.decode_request import length_of
 from mtf_models.runtime.options import ExportOptions
+from mtf_models.runtime.using.asked import DECODING
 from mtf_models.runtime.using.saved_model import Export, default_of, plans_of, write
 from mtf_models.runtime.using.trained import load_for_use
 from mtf_models.runtime.whole_file import check_new_folder
-
-_ASKED = ("beam_size", "alpha", "temperature", "top_k", "top_p", "num_return")
 
 
 def run(options: ExportOptions) -> None:
@@ -34,7 +33,7 @@ def run(options: ExportOptions) -> None:
 
         folder = model_folder(options.model_dir)
         task = get_task_or_mixture(options.task or folder.task(model.config))
-        asked = {name: getattr(options, name) for name in _ASKED}
+        asked = {name: getattr(options, name) for name in DECODING}
         longest = options.max_decode_length
         export = Export(
             model,

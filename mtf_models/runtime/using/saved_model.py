@@ -26,6 +26,8 @@ SCORE = "score"
 BEAM_SIZE, TEMPERATURE = 4, 1.0
 """Of the beam search and of drawing, where neither config nor caller says another."""
 
+_REPETITION = ("repetition_penalty", "no_repeat_ngram")
+
 _log = logging.getLogger("mtf_models")
 
 
@@ -69,20 +71,24 @@ def plans_of(
     """
     config = settings_of(model, DecodeRequest({})).options
     given = {name: value for name, value in asked.items() if value is not None}
-    shared = {n: given[n] for n in ("num_return",) if n in given}
-    beam = {"beam_size": config.beam_size if config.is_beam_search else BEAM_SIZE, **shared}
-    beam |= {n: given[n] for n in ("beam_size", "alpha") if n in given}
-    if shared.get("num_return", 1) > 1:
+
+    def of(*names: str) -> dict[str, Any]:
+        return {name: given[name] for name in names if name in given}
+
+    greedy = {"beam_size": 1, "temperature": 0.0, **of(*_REPETITION)}
+    beam = {"beam_size": config.beam_size if config.is_beam_search else BEAM_SIZE}
+    beam |= of("beam_size", "alpha", "num_return", "no_repeat_ngram")
+    if given.get("num_return", 1) > 1:
         # All of them are the best ones, whatever else is in the batch.
         beam["stop_early"] = False
-    sample = {"temperature": config.temperature or TEMPERATURE, "beam_size": 1, **shared}
-    sample |= {n: given[n] for n in ("temperature", "top_k", "top_p") if n in given}
+    sample = {"temperature": config.temperature or TEMPERATURE, "beam_size": 1}
+    sample |= of("temperature", "top_k", "top_p", "num_return", *_REPETITION)
     if not beam["beam_size"] > 1 or not sample["temperature"] > 0:
         raise ConfigError(
             f"A beam search has a beam_size above 1, not {beam['beam_size']}, and drawing a "
             f"temperature above 0, not {sample['temperature']}; what is greedy is exported anyhow."
         )
-    ways = {"greedy": {"beam_size": 1, "temperature": 0.0}, "beam": beam, "sample": sample}
+    ways = {"greedy": greedy, "beam": beam, "sample": sample}
     return {name: _plan(model, options, length(options)) for name, options in ways.items()}
 
 

@@ -117,3 +117,10 @@ def test_what_needs_fixed_sizes_says_so(served):
     _, _, make, plans = served
     with pytest.raises(UnknownSizeError, match="needs a fixed size"):
         make(None).predicting(plans["greedy"])
+
+
+def test_control_of_repetition_is_for_the_ways_that_have_it():
+    model = mtf.build_model(["models/lm.small.gin"], TINY, mesh=Mesh.unplaced())
+    plans = plans_of(model, {"repetition_penalty": 1.5, "no_repeat_ngram": 2})
+    found = {n: (p.options.repetition_penalty, p.options.no_repeat_ngram) for n, p in plans.items()}
+    assert found == {"greedy": (1.5, 2), "beam": (1.0, 2), "sample": (1.5, 2)}
