@@ -3,6 +3,7 @@
 Everything here is public as `import mtf_models as mtf`.
 """
 
+from mtf_models.mesh.blocks import in_blocks
 from mtf_models.mesh.control_flow import while_loop
 from mtf_models.mesh.convolution import conv1d, conv2d, conv3d
 from mtf_models.mesh.cumulative import cumsum
@@ -168,6 +169,7 @@ __all__ = [
     "halo_exchange",
     "identity",
     "import_tf_tensor",
+    "in_blocks",
     "leaky_relu",
     "left_halo_exchange",
     "less",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 import tensorflow as tf
@@ -41,7 +42,7 @@ def gradients(tape: tf.GradientTape, loss: Tensor, tensors: Sequence[Tensor]) ->
                 "tape must have watched their values, and the loss be computed under it."
             )
         dense = [
-            tf.zeros_like(x.value) if g is None else tf.convert_to_tensor(g)
+            tf.zeros_like(x.value) if g is None else _dense(g, x.value)
             for g, x in zip(found, tensors, strict=True)
         ]
         return [make(mesh, g, x.shape) for g, x in zip(dense, tensors, strict=True)]
@@ -69,14 +70,14 @@ def custom_gradient(
 
     @with_own_gradient
     def run(*values: tf.Tensor) -> tuple[list[tf.Tensor], Backward]:
-        named = _named(inputs, values)
+        named = named_alike(inputs, values)
         # The tape around it would otherwise keep what `fn` computes, for a derivative of its own.
         output = fn(*map(stop_gradient, named))
         shapes.append(output.shape)
 
         def backward(dy: tf.Tensor) -> list[tf.Tensor]:
             with mesh.composing_backward("custom_gradient", scope):
-                named_dy = _result(Tensor(mesh, output.shape, dy))
+                named_dy = result_of(Tensor(mesh, output.shape, dy))
                 grads = grad_fn(*named, output, named_dy)
                 return [transpose(g, x.shape).value for g, x in zip(grads, inputs, strict=True)]
 
@@ -84,7 +85,7 @@ def custom_gradient(
 
     with mesh.composing("custom_gradient", [x.shape for x in inputs], shapes):
         [value] = run(*[x.value for x in inputs])
-        return _result(Tensor(mesh, shapes[-1], value))
+        return result_of(Tensor(mesh, shapes[-1], value))
 
 
 Outputs = Tensor | Sequence[Tensor]
@@ -114,61 +115,81 @@ def recompute_grad(fn: Callable[..., Outputs], explicit_inputs: Sequence[Tensor]
     @with_own_gradient
     def replay(*values: tf.Tensor) -> tuple[list[tf.Tensor], Backward]:
         def backward(*dys: tf.Tensor) -> list[tf.Tensor]:
-            # The inputs wait for `dys`, or the second computation would be merged with the first.
-            with tf.control_dependencies([] if tf.executing_eagerly() else list(dys)):
+            with after(dys):
                 late = [tf.identity(value) for value in values]
             with tf.GradientTape() as tape, mesh_random.replayed(stream, drawn_before):
                 tape.watch([value for value in late if value.dtype.is_floating])
                 with scopes.stacked_variables(stacked):
-                    again = _replayed(fn, inputs, late, uses, scope)
-            return _slopes(tape, [x.value for x in again], late, dys)
+                    again = compute_again(fn, inputs, late, uses, scope)
+            return slopes(tape, [x.value for x in again], late, dys)
 
         return [tf.identity(x.value) for x in outputs], backward
 
     shapes = [x.shape for x in outputs]
     with mesh.composing("recompute_grad", [x.shape for x in inputs], shapes):
         values = replay(*[x.value for x in inputs], *uses.values.values())
-        named = [_result(Tensor(mesh, x, v)) for v, x in zip(values, shapes, strict=True)]
+        named = [result_of(Tensor(mesh, x, v)) for v, x in zip(values, shapes, strict=True)]
     return named[0] if isinstance(result, Tensor) else named
 
 
-def _replayed(
-    function: Callable[..., Outputs],
-    inputs: Sequence[Tensor],
+def after(others: Sequence[tf.Tensor]) -> contextlib.AbstractContextManager[None]:
+    """Around a computation that begins when others are done.
+
+    A second computation would be merged with the first without it.
+    """
+    if tf.executing_eagerly():
+        return contextlib.nullcontext()
+    return tf.control_dependencies(list(others))
+
+
+def compute_again(
+    fn: Callable[..., Outputs],
+    like: Sequence[Tensor],
     values: Sequence[tf.Tensor],
     uses: Uses,
     scope: str,
 ) -> list[Tensor]:
-    mesh, variables = inputs[0].mesh, values[len(inputs) :]
+    """What `fn` gives of other values.
+
+    Args:
+        fn: takes tensors, returns a tensor or several.
+        like: tensors on the mesh of the shapes that `fn` takes.
+        values: one for each of them, then one for each variable that `fn` reads.
+        uses: these variables.
+        scope: the variable scope in which `fn` runs.
+    """
+    mesh, variables = like[0].mesh, values[len(like) :]
     backward = mesh.composing_backward("recompute_grad", scope)
     with backward, scopes.entered(scope), substituting(uses, variables):
-        result = function(*_named(inputs, values))
+        result = fn(*named_alike(like, values))
     return [result] if isinstance(result, Tensor) else list(result)
 
 
-def _slopes(
+def slopes(
     tape: tf.GradientTape,
     results: Sequence[tf.Tensor],
     sources: Sequence[tf.Tensor],
     dys: Sequence[tf.Tensor],
 ) -> list[tf.Tensor | None]:
-    """Dense derivatives for each source; None for integers, which have none."""
+    """Dense derivatives for each source; None where there is none, as for integers."""
     floating = [(y, dy) for y, dy in zip(results, dys, strict=True) if y.dtype.is_floating]
-    found = iter(
-        tape.gradient(
-            [y for y, _ in floating],
-            [x for x in sources if x.dtype.is_floating],
-            [dy for _, dy in floating],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-    )
-    return [tf.convert_to_tensor(next(found)) if x.dtype.is_floating else None for x in sources]
+    found = tape.gradient([y for y, _ in floating], list(sources), [dy for _, dy in floating])
+    return [None if g is None else _dense(g, x) for g, x in zip(found, sources, strict=True)]
 
 
 @operation
-def _result(x: Tensor) -> Tensor:
+def result_of(x: Tensor) -> Tensor:
+    """A value that was computed elsewhere, as the result of an operation of its own."""
     return make(x.mesh, x.value, x.shape)
 
 
-def _named(like: Sequence[Tensor], values: Sequence[tf.Tensor]) -> list[Tensor]:
+def _dense(slope: tf.Tensor | tf.IndexedSlices, source: tf.Tensor) -> tf.Tensor:
+    """A derivative in full; what gathers give otherwise is that of single rows."""
+    if isinstance(slope, tf.IndexedSlices):
+        return tf.math.unsorted_segment_sum(slope.values, slope.indices, source.shape[0])
+    return tf.convert_to_tensor(slope)
+
+
+def named_alike(like: Sequence[Tensor], values: Sequence[tf.Tensor]) -> list[Tensor]:
+    """The first values as tensors on the mesh and of the shapes of others."""
     return [Tensor(x.mesh, x.shape, value) for x, value in zip(like, values, strict=False)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -49,8 +50,8 @@ def in_blocks(
 ) -> list[Tensor]:
     """The results of attention, of `size` queries at a time, joined.
 
-    No more than a block's logits are kept: in the backward pass they are computed again (Rabe and
-    Staats 2021, with blocks of queries only).
+    No more than a block's logits are in memory: in the backward pass they are computed again (Rabe
+    and Staats 2021, with blocks of queries only).
 
     Args:
         see: takes the context of some queries, queries, keys, values and options; returns tensors
@@ -70,16 +71,19 @@ def in_blocks(
     if context.is_training and options["dropout_rate"] and length.name in alike:
         inputs.append(dropout_noise(q, k, key_dim, options["dropout_rate"], alike))
         options = {**options, "dropout_rate": 0.0, "dropout_broadcast_dims": []}
-    blocks = []
-    for begin in range(0, length.size, size):
-        count = min(size, length.size - begin)
 
-        def run(
-            q: Tensor, k: Tensor, v: Tensor, *noise: Tensor, begin: int = begin, count: int = count
-        ) -> list[Tensor]:
-            drawn = {"noise": noise[0]} if noise else {}
-            return see(context.rows(begin, count), q, k, v, **options, **drawn)
+    def run(begin: int, q: Tensor, k: Tensor, v: Tensor, *noise: Tensor) -> list[Tensor]:
+        drawn = {"noise": noise[0]} if noise else {}
+        rows = context.rows(begin, q.shape.get_dim_by_name(length.name).size)
+        return see(_of_unknown_position(rows, q), q, k, v, **options, **drawn)
 
-        rows = mtf.slice(q, begin, count, length.name)
-        blocks.append(mtf.recompute_grad(run, [rows, *inputs]))
-    return [mtf.concat(list(parts), length.name) for parts in zip(*blocks, strict=True)]
+    return mtf.in_blocks(run, [q], inputs, length, size)
+
+
+def _of_unknown_position(rows: Context, q: Tensor) -> Context:
+    """The context, with positions that TensorFlow does not know before it has the queries.
+
+    It would compute the distances of every block of every layer when it compiles, and keep them.
+    """
+    none = mtf.to_int32(mtf.greater(mtf.reduce_max(mtf.stop_gradient(q)), math.inf))
+    return dataclasses.replace(rows, position=rows.position + none)

@@ -121,7 +121,13 @@ class Bitransformer:
         context = context.attending(encoded)
         ids = autoregressive_inputs(targets.ids, targets.sequence_id)
         hidden = self.decoder.hidden(context, ids, embeddings[1], targets.position)
-        return self.decoder.output(context, hidden, embeddings[1], targets.ids, num_microbatches)
+        return self.decoder.output(
+            context,
+            hidden,
+            lambda: self._embeddings(targets.ids.mesh, variable_dtype)[1],
+            targets.ids,
+            num_microbatches,
+        )
 
     def decode(
         self,

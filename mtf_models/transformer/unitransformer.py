@@ -20,6 +20,7 @@ from mtf_models.mesh.initializers import random_normal
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.embedding import Embedding
 from mtf_models.transformer.ensembles import reduce_ensemble_logits
+from mtf_models.transformer.loss_blocks import positions_at_once
 from mtf_models.transformer.output import ModelOutput
 from mtf_models.transformer.positions import sinusoid_positions
 from mtf_models.transformer.prefix import delimited_inputs_mask, prefix_priority
@@ -59,7 +60,7 @@ class Unitransformer:
             its own and adds its own loss; the logits are those of `reduce_ensemble_logits`.
         positional_embedding: whether positions are embedded and added to the ids' embeddings.
         sinusoid_positional_embedding: whether by sinusoids, instead of a learned table.
-        loss_fn: computes the cross entropy in another way; None for `cross_entropy`.
+        loss_fn: computes the cross entropy in another way; None for `cross_entropies`.
         input_full_attention: of an autoregressive stack, whether positions in the inputs of
             "inputs, EOS, targets, EOS" see all of the inputs (prefix language models).
         loss_on_targets_only: whether predicting those inputs counts nothing.
@@ -220,7 +221,10 @@ class Unitransformer:
             step: int32 scalar, how many steps training has made; None outside training.
         """
         targets = Sequence.of(features, "targets")
-        embedding = self.embedding(targets.ids.mesh, variable_dtype)
+
+        def embedding() -> Embedding:
+            return self.embedding(targets.ids.mesh, variable_dtype)
+
         context = self.context(targets, mode, variable_dtype)
         context.step, context.num_microbatches = step, num_microbatches
         if self.autoregressive:
@@ -230,7 +234,7 @@ class Unitransformer:
         if not self.input_full_attention:  # which would see padding behind the row
             context.sequence_id = targets.segmentation
         types = features.get(TOKEN_TYPE)
-        hidden = self.hidden(context, ids, embedding, targets.position, types)
+        hidden = self.hidden(context, ids, embedding(), targets.position, types)
         return self.output(context, hidden, embedding, targets.ids, num_microbatches)
 
     def decode(
@@ -369,40 +373,66 @@ class Unitransformer:
         self,
         context: Context,
         hidden: Tensor,
-        embedding: Embedding,
+        embedding: Callable[[], Embedding],
         targets: Tensor,
         num_microbatches: int,
     ) -> ModelOutput:
         """Logits and losses of hidden states.
 
         Where the members of an ensemble have targets of their own, logits are each member's.
+
+        Args:
+            context: of the call.
+            hidden: [batch, length, d_model].
+            embedding: gives that of the ids; called in each block where losses are computed so.
+            targets: [batch, length].
+            num_microbatches: of how many micro-batches this is one.
         """
-        logits = self.member_logits(context, hidden, embedding)
-        vocab = self.vocab(self.output_vocab_size)
+        # Where losses are computed in blocks, no training step computes these.
+        logits = self.member_logits(context, hidden, embedding())
         if self.loss_fn is None:
-            cross_entropy = self.cross_entropy(context, logits, targets, num_microbatches)
+            losses = self.cross_entropies(context, hidden, embedding, logits, targets)
+            training = context.is_training
+            cross_entropy = self.weighted_mean(losses, targets, training, num_microbatches)
         else:
-            context.hidden, context.vocab_embedding = hidden, embedding.ids
+            vocab = self.vocab(self.output_vocab_size)
+            context.hidden, context.vocab_embedding = hidden, embedding().ids
             cross_entropy = self.loss_fn(self, context, logits, targets, vocab.dim)
         parts = {**context.losses, "cross_entropy": cross_entropy}
         together = set(self.ensemble_dims).isdisjoint(targets.shape)
         logits = self.reduced(logits) if together else logits
         return ModelOutput(logits, mtf.add_n(list(parts.values())), parts, context.reports)
 
-    def cross_entropy(
-        self, context: Context, logits: Tensor, targets: Tensor, num_microbatches: int
+    def cross_entropies(
+        self,
+        context: Context,
+        hidden: Tensor,
+        embedding: Callable[[], Embedding],
+        logits: Tensor,
+        targets: Tensor,
     ) -> Tensor:
-        """The cross entropy of the targets that count, float32."""
+        """[batch, length] float32, of an ensemble each member's; see `output` for what it takes."""
         vocab = self.vocab(self.output_vocab_size)
-        losses = softmax_cross_entropy(
-            logits,
-            targets,
-            vocab.dim,
-            z_loss=self.z_loss if context.is_training else 0.0,
-            label_smoothing=self.label_smoothing,
-            classes=vocab.classes,
-        )
-        return self.weighted_mean(losses, targets, context.is_training, num_microbatches)
+
+        def of(logits: Tensor, targets: Tensor) -> Tensor:
+            return softmax_cross_entropy(
+                logits,
+                targets,
+                vocab.dim,
+                z_loss=self.z_loss if context.is_training else 0.0,
+                label_smoothing=self.label_smoothing,
+                classes=vocab.classes,
+            )
+
+        def of_rows(_: int, hidden: Tensor, targets: Tensor) -> list[Tensor]:
+            return [of(self.member_logits(context, hidden, embedding()), targets)]
+
+        length = targets.shape.get_dim_by_name("length")
+        size = positions_at_once(logits, length) if context.is_training else None
+        if size is None:
+            return of(logits, targets)
+        [losses] = mtf.in_blocks(of_rows, [hidden, targets], [], length, size)
+        return losses
 
     def loss_weights(self, targets: Tensor, is_training: bool) -> Tensor:
         """[batch, length] float32: 1 where a target counts, 0 at padding and negative ids."""

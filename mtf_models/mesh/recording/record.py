@@ -89,6 +89,7 @@ class Recording:
         variables: what is held from step to step.
         memory: the bytes on each device.
         flops_on_device: of the products, on each device.
+        largest: the bytes of the largest tensor on each device.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Recording:
         program, noted, layouts, exchanges = counted
         self.memory: Memory = memory_of(program, layouts, mesh.axes, exchanges)
         self.flops_on_device = sum(flops_on_device(n, layouts, mesh.axes) for n in program.nodes)
+        self.largest = max(_bytes(n, layouts, mesh.axes) for n in program.nodes)
         self.operations = _operations(program, noted, exchanges)
         self.variables = [
             HeldVariable(a.name, a.layout, _bytes(program.nodes[i], layouts, mesh.axes))

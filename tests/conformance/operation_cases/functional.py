@@ -45,6 +45,13 @@ CASES = [
         x=normal(A, B),
         y=normal(B),
     ),
+    case(
+        "in_blocks",
+        lambda x, y: mtf.in_blocks(lambda _, x, y: [mtf.tanh(x * y) * y], [x], [y], x.shape[1], 8),
+        lambda x, y: [np.tanh(x * y[:, None]) * y[:, None]],
+        x=normal(A, B),
+        y=normal(A),
+    ),
     Case(
         "while_loop",
         lambda x, n: mtf.while_loop(lambda x, n: n < 5, lambda x, n: [mtf.cos(x), n + 1], [x, n]),
