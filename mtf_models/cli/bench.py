@@ -17,7 +17,11 @@ from mtf_models.runtime.options import BenchOptions
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
-    parser.add_argument("benchmark", choices=["train", "decode", "moe"], help="what is measured")
+    parser.add_argument(
+        "benchmark",
+        choices=["train", "decode", "moe", "data", "startup"],
+        help="what is measured",
+    )
     add_config_arguments(parser)
     add_padding_argument(parser)
     measurement = parser.add_argument_group("measurement")

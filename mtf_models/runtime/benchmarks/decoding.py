@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import json
-import platform
 import statistics
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from mtf_models import installation, machine
+from mtf_models import machine
 from mtf_models.checkpoint.hugging_face_config import fields_of
 from mtf_models.errors import MtfError
 from mtf_models.mesh import Variable
 from mtf_models.runtime.benchmarks import peers, transformers_decoding
+from mtf_models.runtime.benchmarks.figures import Figures, of_this_machine, seconds, write
 from mtf_models.runtime.conversion.architecture_of_model import architecture_of
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.build import model_from_config
@@ -35,8 +30,6 @@ _BEAMS = (1, 4)
 _NEW_TOKENS = 64
 _ROUNDS = 5
 _MEGABYTES_READ = 256
-
-Figures = dict[str, Any]
 
 
 def run(options: BenchOptions) -> None:
@@ -56,10 +49,8 @@ def run(options: BenchOptions) -> None:
     batches = (options.batch_size,) if options.batch_size else _BATCHES
     bandwidth = memory_bandwidth()
     figures: Figures = {
-        "date": datetime.date.today().isoformat(),
+        **of_this_machine(),
         "model": ", ".join(options.gin_file),
-        "machine": f"{platform.processor() or platform.machine()}, {machine.cpu_count()} CPUs",
-        "versions": installation.versions(),
         "new_tokens": _NEW_TOKENS,
         "rounds": options.steps or _ROUNDS,
         "memory_gb_per_s": round(bandwidth / 1e9, 1),
@@ -75,8 +66,7 @@ def run(options: BenchOptions) -> None:
                 found["limit"] = round(batch * bandwidth / weight_bytes(model), 1)
                 figures["runs"].append({"dtype": dtype, **found})
     print(_text(figures))
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write(figures, options.json)
 
 
 def time_decoding(model: Model, batch: int, beams: int, rounds: int, with_peer: bool) -> Figures:
@@ -101,11 +91,11 @@ def time_decoding(model: Model, batch: int, beams: int, rounds: int, with_peer: 
             {"inputs": inputs}, beam_size=beams, never_end=True, max_decode_length=_NEW_TOKENS
         ).ids.numpy()
 
-    first, before = _seconds(decode), model.compilations
+    first, before = seconds(decode), model.compilations
     times: list[float] = []
     with _peer(model, inputs.shape, beams) if with_peer else nullcontext() as peer:
         for _ in range(rounds):
-            times.append(_seconds(decode))
+            times.append(seconds(decode))
             if peer:
                 peer.step()
     found = {"batch": batch, "beams": beams, "first_call_s": round(first, 2)}
@@ -143,7 +133,7 @@ def memory_bandwidth(repeats: int = 10) -> float:
     values = tf.ones([count // 1024, 1024])
     total = tf.function(lambda x: tf.reduce_sum(x), autograph=False)
     total(values)
-    return 4 * count / min(_seconds(lambda: total(values).numpy()) for _ in range(repeats))
+    return 4 * count / min(seconds(lambda: total(values).numpy()) for _ in range(repeats))
 
 
 def _model(options: BenchOptions, dtype: str) -> Model:
@@ -188,12 +178,6 @@ def _rates(name: str, times: list[float], batch: int) -> Figures:
     ids = batch * _NEW_TOKENS
     found = {"": statistics.median(times), "_min": max(times), "_max": min(times)}
     return {f"{name}{end}": round(ids / seconds, 1) for end, seconds in found.items()}
-
-
-def _seconds(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
 
 
 def _text(figures: Figures) -> str:

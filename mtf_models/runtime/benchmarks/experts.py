@@ -6,23 +6,18 @@ All three compute 2,048 tokens of width 512 with experts of hidden width 1,024 a
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
-from mtf_models import installation, machine
-from mtf_models.errors import ConfigError
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
+from mtf_models.runtime.benchmarks.figures import of_this_machine, write
+from mtf_models.runtime.benchmarks.idle_options import refuse_idle
 from mtf_models.runtime.options import BenchOptions
 from mtf_models.transformer.context import Context
 from mtf_models.transformer.moe.layer import MoE1D
@@ -41,18 +36,10 @@ def run(options: BenchOptions) -> None:
     Raises:
         ConfigError: for options that do nothing here.
     """
-    plain = BenchOptions(benchmark=options.benchmark, steps=options.steps, json=options.json)
-    idle = [f.name for f in dataclasses.fields(options) if _differ(options, plain, f.name)]
-    if idle:
-        raise ConfigError(
-            f"mtf bench moe measures a layer of fixed sizes and takes --steps and --json; leave "
-            f"out {', '.join(f'--{name}' for name in idle)}."
-        )
+    refuse_idle(options, "a layer of fixed sizes")
     rounds = options.steps or _ROUNDS
     figures = {
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.processor() or platform.machine()}, {machine.cpu_count()} CPUs",
-        "versions": installation.versions(),
+        **of_this_machine(),
         "tokens": _BATCH * _LENGTH,
         "d_model": _D_MODEL,
         "d_ff": _HIDDEN,
@@ -61,8 +48,7 @@ def run(options: BenchOptions) -> None:
         "runs": [time_experts(n, dtype, rounds) for n in _EXPERTS for dtype in _DTYPES],
     }
     print(_text(figures))
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    write(figures, options.json)
 
 
 def time_experts(experts: int, dtype: tf.DType, rounds: int) -> dict[str, Any]:
@@ -180,10 +166,6 @@ class _Case:
             position=mtf.mtf_range(self.mesh, length),
             autoregressive=False,
         )
-
-
-def _differ(a: BenchOptions, b: BenchOptions, name: str) -> bool:
-    return getattr(a, name) != getattr(b, name)
 
 
 def _text(figures: dict[str, Any]) -> str:

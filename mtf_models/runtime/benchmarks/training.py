@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import json
-import platform
 import resource
 import statistics
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from mtf_models import installation, machine
 from mtf_models.mesh import VariableDType
-from mtf_models.runtime.benchmarks import decoding, experts, peers
+from mtf_models.runtime.benchmarks import decoding, experts, peers, reading, starting
+from mtf_models.runtime.benchmarks.figures import of_this_machine, seconds, write
 from mtf_models.runtime.bindings.settings import batch_size_on
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.build import model_from_config
@@ -42,19 +36,22 @@ def run(options: BenchOptions) -> None:
 
     "train" times training steps on random tokens. Without gin files it takes T5 1.1 small on
     8 x 128 + 8 x 128 tokens in bfloat16; transformers trains the same beside it, where it is
-    installed, one step after the other. "moe" times a mixture of experts,
-    "decode" decoding.
+    installed, one step after the other. "moe" times a mixture of experts, "decode" decoding, "data"
+    input pipelines, "startup" new processes.
 
     Raises:
         MtfError: if the model cannot be built, or an option does nothing.
     """
     if options.json:
         check_output(options.json, "--json")
-    if options.benchmark == "moe":
-        experts.run(options)
-        return
-    if options.benchmark == "decode":
-        decoding.run(options)
+    others = {
+        "moe": experts.run,
+        "decode": decoding.run,
+        "data": reading.run,
+        "startup": starting.run,
+    }
+    if options.benchmark in others:
+        others[options.benchmark](options)
         return
     prepare.register(options)
     if not options.gin_file:
@@ -65,18 +62,15 @@ def run(options: BenchOptions) -> None:
     settings = prepare.settings_of(config)
     mesh = prepare.mesh_of(settings)
     model = model_from_config(config, mesh, settings.seed, options.strict)
-    figures = {
-        "date": datetime.date.today().isoformat(),
+    found = {
+        **of_this_machine(),
         "model": ", ".join(options.gin_file),
-        "machine": f"{platform.processor() or platform.machine()}, {machine.cpu_count()} CPUs",
-        "versions": installation.versions(),
         "mesh": str(mesh),
         "activations": model.variable_dtype.activation.name,
         **time_training(model, options.steps or _STEPS, options.peers),
     }
-    print(_text(figures))
-    if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    print(_text(found))
+    write(found, options.json)
 
 
 def time_training(model: Model, steps: int, with_peers: bool = False) -> dict[str, Any]:
@@ -100,7 +94,7 @@ def time_training(model: Model, steps: int, with_peers: bool = False) -> dict[st
     sizes = model.network.vocab_sizes
     features = {name: rng.integers(1, sizes[name], shape) for name, shape in shapes.items()}
     trainer = Trainer(model)
-    first = _seconds(lambda: trainer.step(features))
+    first = seconds(lambda: trainer.step(features))
     times: list[float] = []
     reason = peers.why_none(trainer) if with_peers else "left out"
     found: list[peers.Peer] = []
@@ -109,12 +103,12 @@ def time_training(model: Model, steps: int, with_peers: bool = False) -> dict[st
             if reason is None:
                 found = stack.enter_context(peers.running(model, shapes))
             for _ in range(steps):
-                times.append(_seconds(lambda: trainer.step(features)))
+                times.append(seconds(lambda: trainer.step(features)))
                 for peer in found:
                     peer.step()
     except peers.PeerFailed as error:
         found, reason = [], str(error)
-        times += [_seconds(lambda: trainer.step(features)) for _ in range(steps - len(times))]
+        times += [seconds(lambda: trainer.step(features)) for _ in range(steps - len(times))]
     tokens = sum(int(np.prod(shape)) for shape in shapes.values())
     work = training_flops(model, {name: int(np.prod(shape)) for name, shape in shapes.items()})
     bare = matmul_rate(model.variable_dtype)
@@ -180,14 +174,8 @@ def matmul_rate(dtype: VariableDType, size: int = 1024, repeats: int = 20) -> fl
     a = tf.cast(tf.random.stateless_normal([size, size], [0, 0]), dtype.activation)
     product = tf.function(lambda x: tf.linalg.matmul(x, x))
     product(a)
-    fastest = min(_seconds(lambda: product(a).numpy()) for _ in range(repeats))
+    fastest = min(seconds(lambda: product(a).numpy()) for _ in range(repeats))
     return 2.0 * size**3 / fastest
-
-
-def _seconds(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
 
 
 def _text(figures: dict[str, Any]) -> str:

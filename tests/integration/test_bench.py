@@ -1,0 +1,46 @@
+"""`mtf bench data` and `startup` on the numbered examples."""
+
+import json
+
+import pytest
+from commands import GIVEN, HERE, mtf
+
+from mtf_models.errors import MtfError
+from mtf_models.runtime.benchmarks import reading, starting
+
+
+def test_data(monkeypatch, tmp_path):
+    monkeypatch.setattr(reading, "_BATCHES", 2)
+    file = tmp_path / "data.json"
+    outcome = mtf("bench", "data", *GIVEN, "--steps=1", f"--json={file}")
+    assert outcome.status == 0, outcome.err
+    [row] = json.loads(file.read_text("utf-8"))["runs"]
+    assert row["rows"] == 4
+    # Each example has 8 tokens at the most on each side.
+    assert 0 < row["tokens_per_second"] <= 16 * row["examples_per_second"]
+    ratio = row["tokens_per_second"] / row["trained_tokens_per_second"]
+    assert row["times_model"] == pytest.approx(ratio, rel=0.05, abs=0.06)
+    assert "numbered.gin" in outcome.out
+
+
+def test_startup(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    file = tmp_path / "startup.json"
+    outcome = mtf("bench", "startup", *GIVEN, "--steps=1", f"--json={file}")
+    assert outcome.status == 0, outcome.err
+    python, imported, helped, stepped = json.loads(file.read_text("utf-8"))["runs"]
+    assert python["what"] == "python" and stepped["what"].startswith("first step, ")
+    assert 0 < python["seconds"] < stepped["seconds"] and helped["seconds"] < stepped["seconds"]
+    assert "import mtf_models" in outcome.out
+
+
+def test_startup_says_why_a_process_fails():
+    with pytest.raises(MtfError, match="is measured when it works: .*no_such_module"):
+        starting.until_end(["-c", "import no_such_module"])
+
+
+def test_startup_refuses_what_it_does_not_look_at():
+    outcome = mtf("bench", "startup", "--batch_size=3")
+    assert outcome.status != 0
+    assert "takes --gin_file, --gin_param, --module_import, --steps and --json" in outcome.err
+    assert "leave out --batch_size" in outcome.err
