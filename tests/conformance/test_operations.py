@@ -31,7 +31,7 @@ NOT_IN_THE_TABLE = {
     *("Dimension", "LayoutRules", "Mesh", "RandomStream", "Shape", "Tensor", "Variable"),
     *("VariableDType", "VariableStore", "combined_dimension", "convert_to_dimension"),
     *("convert_to_shape", "get_variable", "gradients", "random_stream", "variable_scope"),
-    "stacked_variables",
+    *("stacked_variables", "stands_for"),
     *("dropout", "random_normal", "random_uniform"),
 }
 
