@@ -7,19 +7,18 @@ import importlib
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from mtf_models.cli.arguments import options_from
 from mtf_models.cli.decoding import add_inference_arguments
 from mtf_models.cli.parser import CommandParser
 from mtf_models.errors import ConfigError, DataError, MtfError, did_you_mean
-from mtf_models.runtime.options import DecodingOptions, InferOptions
+from mtf_models.runtime.options import InferOptions
 from mtf_models.runtime.using.answers import Answers
+from mtf_models.runtime.using.asked import TEXT_OPTIONS
 
 _PROMPT = "> "
-
-_SETTINGS = (*(field.name for field in fields(DecodingOptions)), "seed", "prefix", "stop")
 
 _HELP = """\
 A line is decoded, its text printed as it comes; of several sequences each with its score.
@@ -106,21 +105,26 @@ class _Talk:
 
     def _help(self, rest: str) -> None:
         del rest
-        print(_HELP.format(", ".join(_SETTINGS)), flush=True)
+        _tell(_HELP.format(", ".join(TEXT_OPTIONS)))
 
     def _set(self, rest: str) -> None:
         options = self.answers.options
         name, _, value = rest.partition(" ")
-        if name and name not in _SETTINGS:
-            raise ConfigError(f"There is no option {name}{did_you_mean(name, _SETTINGS)}")
+        if name and name not in TEXT_OPTIONS:
+            raise ConfigError(f"There is no option {name}{did_you_mean(name, TEXT_OPTIONS)}")
         if name:
             default = getattr(InferOptions(model_dir=options.model_dir), name)
             value = getattr(_parsed(name, value.strip()), name) if value.strip() else default
             self.answers.options = replace(options, **{name: value})
         else:
-            given = {name: getattr(options, name) for name in _SETTINGS}
+            given = {name: getattr(options, name) for name in TEXT_OPTIONS}
             shown = [f"{n} {shlex.quote(str(x))}" for n, x in given.items() if x not in (None, ())]
-            print("\n".join(shown or ["Nothing is set."]), flush=True)
+            _tell("\n".join(shown or ["Nothing is set."]))
+
+
+def _tell(text: str) -> None:
+    """Prints what is no answer: elsewhere than at a terminal, not among the answers."""
+    print(text, file=sys.stdout if sys.stdin.isatty() else sys.stderr, flush=True)
 
 
 class _Settings(CommandParser):

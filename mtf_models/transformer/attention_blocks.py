@@ -83,7 +83,8 @@ def in_blocks(
 def _of_unknown_position(rows: Context, q: Tensor) -> Context:
     """The context, with positions that TensorFlow does not know before it has the queries.
 
-    It would compute the distances of every block of every layer when it compiles, and keep them.
+    It could else compute the distances of every block of every layer when it compiles, and keep
+    them.
     """
     none = mtf.to_int32(mtf.greater(mtf.reduce_max(mtf.stop_gradient(q)), math.inf))
     return dataclasses.replace(rows, position=rows.position + none)

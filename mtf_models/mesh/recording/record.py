@@ -202,7 +202,7 @@ def recorded(mesh: Mesh, program: Callable[[], Any]) -> Recording:
 
 @contextlib.contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Garbage is left: looking for it among so many new objects takes a third of the time."""
+    """Garbage is left: looking for it among so many new objects takes long."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

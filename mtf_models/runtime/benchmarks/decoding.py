@@ -15,7 +15,14 @@ from mtf_models.checkpoint.hugging_face_config import fields_of
 from mtf_models.errors import MtfError
 from mtf_models.mesh import Variable
 from mtf_models.runtime.benchmarks import peers, transformers_decoding
-from mtf_models.runtime.benchmarks.figures import Figures, of_this_machine, seconds, write
+from mtf_models.runtime.benchmarks.figures import (
+    Figures,
+    of_this_machine,
+    seconds,
+    spread,
+    spread_text,
+    write,
+)
 from mtf_models.runtime.conversion.architecture_of_model import architecture_of
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.build import model_from_config
@@ -100,9 +107,10 @@ def time_decoding(model: Model, batch: int, beams: int, rounds: int, with_peer: 
                 peer.step()
     found = {"batch": batch, "beams": beams, "first_call_s": round(first, 2)}
     found["compilations_after_first"] = model.compilations - before
-    found |= _rates("tokens_per_second", times, batch)
+    ids = batch * _NEW_TOKENS
+    found |= spread("tokens_per_second", [ids / t for t in times], 1)
     if peer:
-        found |= _rates("transformers_tokens_per_second", peer.times, batch)
+        found |= spread("transformers_tokens_per_second", [ids / t for t in peer.times], 1)
         ratios = [b / a for a, b in zip(times, peer.times, strict=True)]
         found["times_transformers"] = round(statistics.median(ratios), 2)
     return found
@@ -174,12 +182,6 @@ def _peer(model: Model, shape: tuple[int, int], beams: int) -> Iterator[peers.Pe
         yield peer
 
 
-def _rates(name: str, times: list[float], batch: int) -> Figures:
-    ids = batch * _NEW_TOKENS
-    found = {"": statistics.median(times), "_min": max(times), "_max": min(times)}
-    return {f"{name}{end}": round(ids / seconds, 1) for end, seconds in found.items()}
-
-
 def _text(figures: Figures) -> str:
     lines = [
         f"model       {figures['model']}, mesh {figures['mesh']}",
@@ -193,18 +195,13 @@ def _text(figures: Figures) -> str:
     head = f"{'dtype':<9} {'batch':>5} {'beams':>5}  {'ids/s':<26}{'transformers':<26}"
     lines.append(f"{head}{'ratio':>6} {'limit':>8}  first call")
     for found in figures["runs"]:
-        peer = _spread(found, "transformers_tokens_per_second")
+        name = "transformers_tokens_per_second"
+        peer = spread_text(found, name) if name in found else "-"
         lines.append(
             f"{found['dtype']:<9} {found['batch']:>5} {found['beams']:>5}  "
-            f"{_spread(found, 'tokens_per_second'):<26}{peer:<26}"
+            f"{spread_text(found, 'tokens_per_second'):<26}{peer:<26}"
             f"{found.get('times_transformers', '-'):>6} {found['limit']:>8}  "
             f"{found['first_call_s']} s"
         )
     lines.append("limit       what reading the decoder's weights once for each position allows")
     return "\n".join(lines)
-
-
-def _spread(found: Figures, name: str) -> str:
-    if name not in found:
-        return "-"
-    return f"{found[name]} ({found[f'{name}_min']} to {found[f'{name}_max']})"

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
-from mtf_models.runtime.benchmarks.figures import of_this_machine, write
+from mtf_models.runtime.benchmarks.figures import of_this_machine, spread, write
 from mtf_models.runtime.benchmarks.idle_options import refuse_idle
 from mtf_models.runtime.options import BenchOptions
 from mtf_models.transformer.context import Context
@@ -74,7 +74,7 @@ def time_experts(experts: int, dtype: tf.DType, rounds: int) -> dict[str, Any]:
             times[name].append(time.perf_counter() - start)
     figures: dict[str, Any] = {"experts": experts, "dtype": dtype.name, "capacity": case.capacity}
     for name, seconds in times.items():
-        figures[f"{name}_ms"] = round(1e3 * statistics.median(seconds), 2)
+        figures |= spread(f"{name}_ms", [1e3 * t for t in seconds], 2)
     for name in ("layer", "one_hot"):
         ratios = [a / b for a, b in zip(times[name], times["bare"], strict=True)]
         figures[f"{name}_ratio"] = round(statistics.median(ratios), 3)

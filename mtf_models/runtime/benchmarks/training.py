@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from mtf_models.mesh import VariableDType
 from mtf_models.runtime.benchmarks import decoding, experts, peers, reading, starting
-from mtf_models.runtime.benchmarks.figures import of_this_machine, seconds, write
+from mtf_models.runtime.benchmarks.figures import of_this_machine, seconds, spread, write
 from mtf_models.runtime.bindings.settings import batch_size_on
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.build import model_from_config
@@ -131,9 +131,7 @@ def _rates(times: list[float], tokens: int, work: float) -> dict[str, float]:
     """What the seconds of steps amount to."""
     median = statistics.median(times)
     return {
-        "step_ms": round(1e3 * median, 1),
-        "step_ms_min": round(1e3 * min(times), 1),
-        "step_ms_max": round(1e3 * max(times), 1),
+        **spread("step_ms", [1e3 * t for t in times], 1),
         "tokens_per_second": round(tokens / median),
         "tflops": round(work / median / 1e12, 4),
     }

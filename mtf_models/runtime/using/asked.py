@@ -15,6 +15,9 @@ from mtf_models.runtime.options import DecodingOptions, InferOptions
 
 _log = logging.getLogger("mtf_models")
 
+TEXT_OPTIONS = (*(f.name for f in fields(DecodingOptions)), "seed", "prefix", "stop")
+"""What of the flags a decoded text depends on."""
+
 DECODING = tuple(f.name for f in fields(DecodingOptions) if f.name != "max_decode_length")
 """The options that are attributes of `DecodeOptions`."""
 

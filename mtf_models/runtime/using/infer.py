@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from mtf_models.errors import ConfigError, failing_run
-from mtf_models.runtime.options import DecodingOptions, InferOptions
+from mtf_models.runtime.options import InferOptions
+from mtf_models.runtime.using.asked import TEXT_OPTIONS
 from mtf_models.runtime.using.batches import batch_rows, report_trimmed
 from mtf_models.runtime.using.partial_output import PartialOutput, fill
 from mtf_models.runtime.using.records import check_source, read_records
@@ -18,8 +18,6 @@ from mtf_models.runtime.whole_file import check_output
 
 if TYPE_CHECKING:
     from mtf_models.data.records import Record
-
-_WANTED = (*(field.name for field in fields(DecodingOptions)), "seed", "prefix", "stop")
 
 
 def run(options: InferOptions) -> None:
@@ -41,7 +39,7 @@ def run(options: InferOptions) -> None:
     with model.config.active():
         task, records = read_records(model, options, ("inputs",))
         decoder = TextDecoder(model, task, options)
-        wanted = {name: getattr(options, name) for name in _WANTED} | {"task": task.name}
+        wanted = {name: getattr(options, name) for name in TEXT_OPTIONS} | {"task": task.name}
         request = request_of(options, model, step, wanted, records)
         output = PartialOutput(options.output, request)
     with failing_run():
