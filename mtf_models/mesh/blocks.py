@@ -12,7 +12,7 @@ from mtf_models.errors import require_positive
 from mtf_models.mesh import random as mesh_random
 from mtf_models.mesh import scopes
 from mtf_models.mesh.dimension import Dimension
-from mtf_models.mesh.elementwise import cast, stop_gradient, to_float
+from mtf_models.mesh.elementwise import cast, stop_gradient, to_float, zeros
 from mtf_models.mesh.gradient import after, compute_again, named_alike, result_of, slopes
 from mtf_models.mesh.joining import concat
 from mtf_models.mesh.own_gradient import Backward, with_own_gradient
@@ -143,13 +143,27 @@ class _Blocks:
         return inputs, slopes(tape, [y.value for y in again], sources, wanted)
 
     def _cut(self, tensors: Sequence[Tensor], begin: int) -> list[Tensor]:
-        count = min(self.size, self.dim.size - begin)
-        return [slice_of(x, begin, count, self.dim.name) for x in tensors]
+        return [slice_of(x, begin, self._count(begin), self.dim.name) for x in tensors]
+
+    def _count(self, begin: int) -> int:
+        """How many entries the block has that begins there."""
+        return min(self.size, self.dim.size - begin)
 
     def _joined(self, blocks: Sequence[Sequence[Tensor | None]]) -> list[Tensor | None]:
-        """Each result of all blocks in one; None where there is none."""
-        columns = (list(parts) for parts in zip(*blocks, strict=True))
-        return [None if parts[0] is None else concat(parts, self.dim.name) for parts in columns]
+        """Each result of all blocks in one; None where no block has it."""
+        return [self._whole(parts) for parts in zip(*blocks, strict=True)]
+
+    def _whole(self, parts: Sequence[Tensor | None]) -> Tensor | None:
+        """The parts of the blocks in one: zeros for those that are None, if not all are."""
+        known = next((part for part in parts if part is not None), None)
+        if known is None:
+            return None
+        name, begins = self.dim.name, range(0, self.dim.size, self.size)
+        shapes = [known.shape.resize_dimension(name, self._count(begin)) for begin in begins]
+        pairs = zip(parts, shapes, strict=True)
+        return concat(
+            [zeros(known.mesh, s, known.dtype) if x is None else x for x, s in pairs], name
+        )
 
 
 def _added(total: Tensor | None, part: Tensor | None) -> Tensor | None:
