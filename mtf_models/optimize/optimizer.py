@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 from mtf_models.errors import ConfigError, ShapeError
 from mtf_models.mesh import Shape, Tensor, cast, fused, to_float
@@ -139,6 +139,17 @@ class Optimizer(abc.ABC):
     def rate_of(self, name: str) -> int:
         """Which of `rates` a variable is updated at, by its full name."""
         return 0
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Refuses options that say something of variables that are not there.
+
+        Args:
+            names: the full names of the variables that are trained.
+
+        Raises:
+            ConfigError: listing all of these options.
+        """
+        del names  # No option of most optimizers names variables.
 
     def _default_rate(self, step: int) -> float:
         raise ConfigError(

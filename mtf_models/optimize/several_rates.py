@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from mtf_models.configurable import configurable
@@ -48,8 +48,28 @@ class _SeveralRates(Optimizer):
 
     def rate_of(self, name: str) -> int:
         """The number of the last expression that is found in a name, from 1; else 0."""
-        found = [i for i, pattern in enumerate(self._searched, start=1) if pattern.search(name)]
-        return found[-1] if found else 0
+        return max(self._found_in(name), default=0)
+
+    def check_names(self, names: Collection[str]) -> None:
+        """Refuses expressions by which no variable has its rate; see `Optimizer.check_names`."""
+        matches = [self._found_in(name) for name in names]
+        found, decisive = set().union(*matches), {max(m, default=0) for m in matches}
+        faults = [
+            f"{pattern.pattern!r} is found in "
+            + ("names in which a later one is found too" if i in found else "no name")
+            for i, pattern in enumerate(self._searched, start=1)
+            if i not in decisive
+        ]
+        if faults:
+            raise ConfigError(
+                f"{type(self).__name__}.variable_search has expressions by which no variable that "
+                f"is trained has its learning rate: {'; '.join(faults)}. Mend or drop them, each "
+                "with its schedule in alt_lr_schedules; of several in a name the last one counts."
+            )
+
+    def _found_in(self, name: str) -> set[int]:
+        """The numbers of the expressions that are found in a name, from 1."""
+        return {i for i, pattern in enumerate(self._searched, start=1) if pattern.search(name)}
 
 
 @configurable(module=GIN_MODULE)
@@ -66,7 +86,8 @@ class AdafactorWithMultiLRSchedule(_SeveralRates, AdafactorOptimizer):
         **options: of `AdafactorOptimizer`, whose bindings count too.
 
     Raises:
-        ConfigError: if an expression cannot be read, or there are not as many schedules.
+        ConfigError: if an expression cannot be read or sets the rate of no variable, or there are
+            not as many schedules.
     """
 
 
@@ -80,5 +101,6 @@ class AdamWithMultiLRSchedule(_SeveralRates, AdamWeightDecayOptimizer):
         **options: of `AdamWeightDecayOptimizer`, whose bindings count too.
 
     Raises:
-        ConfigError: if an expression cannot be read, or there are not as many schedules.
+        ConfigError: if an expression cannot be read or sets the rate of no variable, or there are
+            not as many schedules.
     """

@@ -48,3 +48,16 @@ def test_refusals(kind):
         kind(variable_search=["a"], alt_lr_schedules=[0.1, 0.2])
     with pytest.raises(ConfigError, match=r"variable_search holds what is no regular expression"):
         kind(variable_search=["("], alt_lr_schedules=[0.1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_expressions_by_which_no_variable_has_its_rate_are_refused(kind):
+    searched = ["wi", "no_such", "Dense", "kernel"]
+    made = kind(variable_search=searched, alt_lr_schedules=[0.1] * 4)
+    with pytest.raises(ConfigError) as refused:
+        made.check_names(["q", "Dense/wi/kernel", "Dense/wo"])
+    message = str(refused.value)
+    assert "'wi' is found in names in which a later one is found too" in message
+    assert "'no_such' is found in no name" in message
+    assert "'Dense'" not in message and "'kernel'" not in message
+    kind(variable_search=["q", "wi"], alt_lr_schedules=[0.1] * 2).check_names(["q", "Dense/wi"])

@@ -71,6 +71,7 @@ class Trainer:
         with model.config.active():
             chosen_by = model.settings.variable_filter
             self.trained = trained_variables(model.variables.values(), chosen_by)
+        self.optimizer.check_names([v.name for v in self.trained])
         self._slots_of = {v.name: self._add_slots(v) for v in self.trained}
         self._step = CompiledFunction(model.mesh, self.compute_step)
         self._managers: dict[Path, CheckpointManager] = {}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mtf_models as mtf
-from mtf_models.errors import CheckpointError, MtfError
+from mtf_models.errors import CheckpointError, ConfigError, MtfError
+from mtf_models.optimize import AdamWithMultiLRSchedule
 from mtf_models.optimize.sgd import SgdOptimizer
 
 ONE_BLOCK = "num_layers = 1"
@@ -230,3 +231,9 @@ def test_variables_that_match_are_updated_at_their_own_rate(build_lm, batch):
         moved = np.where(g == 0, 0, rate * 0.1 * g / (np.sqrt(0.001) * np.abs(g) + 1e-300))
         np.testing.assert_allclose(before[name] - variable.numpy(), moved, rtol=1e-3, atol=1e-6)
     assert seen == {0.01, 0.0, 0.001}
+
+
+def test_rates_that_no_variable_has_are_refused(model):
+    optimizer = AdamWithMultiLRSchedule(variable_search=["no_such"], alt_lr_schedules=[0.1])
+    with pytest.raises(ConfigError, match="'no_such' is found in no name"):
+        mtf.Trainer(model, optimizer)
