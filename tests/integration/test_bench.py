@@ -39,8 +39,14 @@ def test_startup_says_why_a_process_fails():
         starting.until_end(["-c", "import no_such_module"])
 
 
-def test_startup_refuses_what_it_does_not_look_at():
-    outcome = mtf("bench", "startup", "--batch_size=3")
+@pytest.mark.parametrize(
+    ("name", "given", "takes"),
+    [
+        ("startup", "--batch_size=3", "--gin_file, --gin_param, --module_import, --steps and "),
+        ("data", "--no_peers", "--pad_vocab, --batch_size, --seed, --steps and --json"),
+    ],
+)
+def test_options_that_do_nothing_are_refused(name, given, takes):
+    outcome = mtf("bench", name, given)
     assert outcome.status != 0
-    assert "takes --gin_file, --gin_param, --module_import, --steps and --json" in outcome.err
-    assert "leave out --batch_size" in outcome.err
+    assert takes in outcome.err and f"leave out {given.partition('=')[0]}." in outcome.err

@@ -22,7 +22,8 @@ def refuse_idle(options: BenchOptions, measures: str, *used: str) -> None:
     plain = BenchOptions(benchmark=options.benchmark)
     takes = [*used, "steps", "json"]
     idle = [
-        field.name
+        # What is there unless it is left out has a flag that says so.
+        f"--no_{field.name}" if field.default is True else f"--{field.name}"
         for field in dataclasses.fields(options)
         if field.name not in ("benchmark", *takes)
         and getattr(options, field.name) != getattr(plain, field.name)
@@ -32,5 +33,5 @@ def refuse_idle(options: BenchOptions, measures: str, *used: str) -> None:
         raise ConfigError(
             f"mtf bench {options.benchmark} measures {measures} and takes "
             f"{', '.join(named[:-1])} and {named[-1]}; leave out "
-            f"{', '.join(f'--{name}' for name in idle)}."
+            f"{', '.join(idle)}."
         )

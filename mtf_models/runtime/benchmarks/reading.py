@@ -17,11 +17,12 @@ from mtf_models.runtime.benchmarks.figures import (
     spread_text,
     write,
 )
+from mtf_models.runtime.benchmarks.idle_options import refuse_idle
 from mtf_models.runtime.bindings.settings import training_rows
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.model.build import model_from_config
 from mtf_models.runtime.model.model import Model
-from mtf_models.runtime.options import BenchOptions
+from mtf_models.runtime.options import BenchOptions, ConfigOptions
 from mtf_models.runtime.training.trainer import Trainer
 
 _CONFIGS = (
@@ -29,6 +30,7 @@ _CONFIGS = (
     "examples/kjv_web_tiny.gin",
     "examples/span_corruption_tiny.gin",
 )
+_TAKES = (*(f.name for f in dataclasses.fields(ConfigOptions)), "pad_vocab", "batch_size", "seed")
 _ROUNDS = 10
 _BATCHES = 8
 
@@ -37,8 +39,9 @@ def run(options: BenchOptions) -> None:
     """Measures the pipelines of the examples, or that of the gin files, and prints the figures.
 
     Raises:
-        MtfError: if a config cannot be built or names no training data.
+        MtfError: if a config cannot be built or names no training data, or an option does nothing.
     """
+    refuse_idle(options, "input pipelines", *_TAKES)
     prepare.register(options)
     rounds = options.steps or _ROUNDS
     configs = [options.gin_file] if options.gin_file else [(file,) for file in _CONFIGS]
