@@ -93,6 +93,7 @@ def test_a_split_of_a_task(trained, tmp_path):
         (["--beam_size=2", "--num_return=3"], "num_return=3 is more than beam_size=2"),
         (["--beam_size=2", "--top_p=0.5"], "has no top_p"),
         (["--beam_size=2", "--stop=x"], "--stop ends texts while they are decoded"),
+        (["--stop=x", "--stop="], "--stop is an empty text"),
         (["--beam_size=2", "--repetition_penalty=2"], "has no repetition_penalty"),
         (["--task=numbered"], "Give either --input=FILE or --task=NAME"),
         (["--split=train"], "--split is of a --task"),

@@ -52,6 +52,11 @@ def _check_texts(model: Model, options: InferOptions, settings: DecodeSettings) 
             "--prefix is of an encoder-decoder, and this model continues its inputs: put the "
             "prefix at their end."
         )
+    if "" in options.stop:
+        raise ConfigError(
+            "--stop is an empty text, which every prediction begins with, so all of them would be "
+            "empty: give the text that ends them, or leave it out."
+        )
     if options.stop and not follows(model, settings.options):
         raise ConfigError(
             "--stop ends texts while they are decoded, which a beam search and a mesh of several "
