@@ -35,6 +35,8 @@ class ParallelLayer(TransformerLayer):
         if not layer_classes:
             raise ConfigError("ParallelLayer.layer_classes is empty; name at least one layer.")
         self.layers = [make() for make in layer_classes]
+        self.reads_encoder_layers = any(layer.reads_encoder_layers for layer in self.layers)
+        self.reads_embeddings = any(layer.reads_embeddings for layer in self.layers)
         self.use_scope = use_scope
 
     def call(self, context: Context, x: Tensor) -> Tensor:
