@@ -9,8 +9,8 @@ import logging
 import socket
 
 from mtf_models.errors import ConfigError, DeviceError, require_positive
-from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.options import ServeOptions
+from mtf_models.runtime.using.records import task_of
 from mtf_models.runtime.using.trained import load_for_use
 
 _PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
@@ -31,7 +31,6 @@ def run(options: ServeOptions) -> None:
     _require_packages()
     import uvicorn
 
-    from mtf_models.data.tasks import get_task_or_mixture
     from mtf_models.serve.app import make_app
     from mtf_models.serve.engine import Engine
 
@@ -40,8 +39,8 @@ def run(options: ServeOptions) -> None:
     require_positive("mtf serve", max_batch=options.max_batch, max_queue=options.max_queue)
     with contextlib.closing(_listening(options.host, options.port)) as listening:
         model, step = load_for_use(options)
-        folder = model_folder(options.model_dir)
-        task = get_task_or_mixture(options.task or folder.task(model.config))
+        with model.config.active():
+            task = task_of(model, options)
         engine = Engine(model, task, step, options.max_batch, options.max_queue, options.max_tokens)
         engine.warm_up()
         host, port = listening.getsockname()[:2]

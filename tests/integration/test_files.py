@@ -103,6 +103,15 @@ def test_another_vocabulary_is_refused_with_what_differs(made, tmp_path):
     assert hashes(folder) == before and not (tmp_path / "more").exists()
 
 
+@pytest.mark.parametrize("command", ["export", "serve"])
+def test_another_vocabulary_is_neither_exported_nor_served(made, tmp_path, command):
+    given = {"export": f"--output={tmp_path / 'saved'}", "serve": "--port=0"}[command]
+    outcome = mtf(command, f"--model_dir={made[0]}", "--task=kjv_web", given)
+    assert outcome.status == 2
+    assert f"vocabulary of kjv_web is not the one that {made[0]} was trained with" in outcome.err
+    assert not (tmp_path / "saved").exists()
+
+
 def test_a_vocabulary_file_that_has_changed_is_refused(made, tmp_path):
     folder = shutil.copytree(made[0], tmp_path / "run")
     record = json.loads((folder / "vocabulary.json").read_text())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from mtf_models.data.encoding import encoding_of
 from mtf_models.errors import ConfigError
 from mtf_models.mesh import Mesh
-from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.model.decode_request import length_of
 from mtf_models.runtime.options import ExportOptions
 from mtf_models.runtime.using.asked import DECODING
+from mtf_models.runtime.using.records import task_of
 from mtf_models.runtime.using.saved_model import Export, default_of, plans_of, write
 from mtf_models.runtime.using.trained import load_for_use
 from mtf_models.runtime.whole_file import check_new_folder
@@ -29,10 +29,7 @@ def run(options: ExportOptions) -> None:
     check_new_folder(options.output)
     model, step = load_for_use(options, Mesh.unplaced())
     with model.config.active():
-        from mtf_models.data.tasks import get_task_or_mixture
-
-        folder = model_folder(options.model_dir)
-        task = get_task_or_mixture(options.task or folder.task(model.config))
+        task = task_of(model, options)
         asked = {name: getattr(options, name) for name in DECODING}
         longest = options.max_decode_length
         export = Export(

@@ -9,7 +9,7 @@ from mtf_models.errors import ConfigError
 from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.folder.vocabulary_record import task_for_use
 from mtf_models.runtime.model.model import Model
-from mtf_models.runtime.options import ExampleOptions
+from mtf_models.runtime.options import ExampleOptions, ExportOptions, ServeOptions
 from mtf_models.runtime.using.evaluation import SPLIT
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def read_records(
     return task, records_of_split(task.name, split, lengths, needed, options.num_examples)
 
 
-def task_of(model: Model, options: ExampleOptions) -> Any:
+def task_of(model: Model, options: ExampleOptions | ExportOptions | ServeOptions) -> Any:
     """The task whose vocabularies are used, called under the model's config.
 
     Args:
@@ -66,7 +66,7 @@ def task_of(model: Model, options: ExampleOptions) -> Any:
         options: of the command.
 
     Raises:
-        DataError: if there is no such task, or its vocabularies are not those of the run.
+        DataError: if there is no such task, or its vocabularies are not those of the model.
     """
     from mtf_models.data.tasks import get_task_or_mixture
 
