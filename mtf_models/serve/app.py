@@ -44,13 +44,13 @@ def make_app(engine: Engine, name: str) -> FastAPI:
     async def generate(asked: Generate, request: Request) -> Any:
         """Decodes inputs. With `stream`, sends pieces of text as server-sent events."""
         if asked.stream:
-            return _streamed(engine, asked)
-        return await _answer(engine, _job(engine.generation, asked), request)
+            return await _streamed(engine, asked)
+        return await _answer(engine, await _job(engine.generation, asked), request)
 
     @app.post("/v1/score", response_model=Scored, responses=_REFUSALS)
     async def score(asked: Score, request: Request) -> Any:
         """Says how likely targets are."""
-        return await _answer(engine, _job(engine.scoring, asked), request)
+        return await _answer(engine, await _job(engine.scoring, asked), request)
 
     @app.get("/health")
     async def health() -> Health:
@@ -84,9 +84,9 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _job(make: Any, asked: Any, *args: Any) -> Job:
-    try:
-        return make(asked, *args)
+async def _job(make: Any, asked: Any, *args: Any) -> Job:
+    try:  # Not here, since it may wait for the model's config while that is used.
+        return await asyncio.to_thread(make, asked, *args)
     except MtfError as error:
         raise HTTPException(422, str(error)) from error
 
@@ -114,13 +114,13 @@ async def _answer(engine: Engine, job: Job, request: Request) -> Any:
         raise HTTPException(422, str(error)) from error
 
 
-def _streamed(engine: Engine, asked: Generate) -> StreamingResponse:
+async def _streamed(engine: Engine, asked: Generate) -> StreamingResponse:
     loop, pieces = asyncio.get_running_loop(), asyncio.Queue()
 
     def tell(piece: str | None) -> None:
         loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
-    job = _job(engine.generation, asked, tell)
+    job = await _job(engine.generation, asked, tell)
     answer = _submit(engine, job)
     answer.add_done_callback(lambda _: pieces.put_nowait(None))
 

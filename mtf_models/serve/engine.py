@@ -14,12 +14,13 @@ import seqio
 from mtf_models.data.buckets import padded, widths_to
 from mtf_models.data.encoding import encoding_of
 from mtf_models.decode.followed import FollowedTexts
-from mtf_models.decode.options import EOS
+from mtf_models.decode.options import EOS, DecodeOptions
 from mtf_models.decode.result import NO_SEQUENCE
 from mtf_models.decode.text_stream import TextStream
 from mtf_models.errors import DataError
-from mtf_models.runtime.model.decode_request import length_of
+from mtf_models.runtime.model.decode_request import DecodeRequest, length_of, settings_of
 from mtf_models.runtime.model.model import Model
+from mtf_models.runtime.using.asked import follows
 from mtf_models.serve.jobs import Job, JobQueue
 from mtf_models.serve.measures import Measures
 from mtf_models.serve.schema import Generate, Generated, Output, Score, Scored
@@ -73,6 +74,7 @@ class Engine:
         """The job of a request for texts.
 
         Raises:
+            ConfigError: if what it asks of decoding does not fit together, or the model's config.
             DataError: if it is too long, or asks for more than there is.
         """
         ids = {"inputs": self._encoded("inputs", request.inputs, self.max_input)}
@@ -81,14 +83,14 @@ class Engine:
                 f"max_tokens is {request.max_tokens}, and at most {self.max_tokens} are decoded "
                 "here."
             )
-        if request.stop and self.model.mesh.size > 1:
-            raise DataError("Stop strings are of one device, and this is a mesh: leave out stop.")
+        decoding = settings_of(self.model, DecodeRequest(request.decoding())).options
+        self._check_telling(request, decoding)
         if request.prefix is not None:
             ids["prefix"] = self._prefix(request.prefix)
-        is_beam = (request.beam_size or 1) > 1
         asked = (*sorted(request.decoding().items()), request.seed)
         widths = (_width(ids["inputs"], self.max_input), _width(ids.get("prefix"), self.max_tokens))
-        key = ("generate", widths, asked, request.max_tokens if is_beam else 0)
+        limit = request.max_tokens if decoding.is_beam_search else 0
+        key = ("generate", widths, follows(self.model, decoding), asked, limit)
         return Job(key, request, ids, tell)
 
     def scoring(self, request: Score) -> Job:
@@ -111,6 +113,15 @@ class Engine:
     def warm_up(self) -> None:
         """Compiles what the most common request needs."""
         self._generate([self.generation(Generate(inputs="a", max_tokens=1))])
+
+    def _check_telling(self, request: Generate, decoding: DecodeOptions) -> None:
+        if decoding.is_beam_search and (request.stop or request.stream):
+            raise DataError(
+                f"A beam search (beam_size={decoding.beam_size}) tells its texts at its end: "
+                "leave out stream and stop."
+            )
+        if request.stop and self.model.mesh.size > 1:
+            raise DataError("Stop strings are of one device, and this is a mesh: leave out stop.")
 
     def _encoded(self, name: str, text: str, most: int) -> np.ndarray:
         vocabulary, end = encoding_of(self._task, name)
@@ -155,11 +166,11 @@ class Engine:
 
     def _generate(self, jobs: Sequence[Job]) -> None:
         request: Generate = jobs[0].request
-        width, begun = jobs[0].key[1]
+        (width, begun), is_followed = jobs[0].key[1:3]
         inputs = self._rows(jobs, "inputs", width)
         asked = request.decoding()
         followed = None
-        if self.model.mesh.size == 1 and (request.beam_size or 1) == 1:
+        if is_followed:
             followed = _Followed(jobs, self._text, request.num_return or 1, self.max_tokens)
             asked["listener"] = followed
         elif (request.num_return or 1) > 1:

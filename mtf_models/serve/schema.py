@@ -6,9 +6,6 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from mtf_models.decode.options import DecodeOptions
-from mtf_models.errors import ConfigError
-
 MAX_CHARACTERS = 20_000
 """Of a text; how many tokens are read is the model's to say."""
 
@@ -51,13 +48,7 @@ class Generate(BaseModel):
 
     @model_validator(mode="after")
     def fits_together(self) -> Self:
-        """Refuses what contradicts itself, in the words of decoding."""
-        try:
-            DecodeOptions(**self.decoding())
-        except ConfigError as error:
-            raise ValueError(str(error)) from None
-        if (self.beam_size or 1) > 1 and (self.stream or self.stop):
-            raise ValueError("a beam search tells its texts at its end: leave out stream and stop")
+        """Refuses what contradicts itself, whatever the model's config says of decoding."""
         if self.stream and (self.num_return or 1) > 1:
             raise ValueError("a stream is of one text: leave num_return at 1")
         return self

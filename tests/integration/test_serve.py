@@ -119,6 +119,23 @@ def test_repetition_is_held_back(client, long):
         assert len(set(text)) == len(text)
 
 
+def test_a_beam_search_of_the_config_is_what_is_served(folder):
+    with (folder / "operative_config.gin").open("a") as file:
+        file.write("Bitransformer.decode.beam_size = 3\n")
+    model = load_model(folder)
+    engine = Engine(model, seqio.get_mixture_or_task("numbered"), 20, max_tokens=8)
+    engine.warm_up()
+    for asked in ({"stop": ["x"]}, {"stream": True}):
+        with pytest.raises(DataError, match="beam_size=3.*leave out stream and stop"):
+            engine.generation(Generate(inputs="n22", **asked))
+        assert engine.generation(Generate(inputs="n22", temperature=0, **asked))
+    beams = decoded(model, ["n22"], beam_size=3, num_return=2, stop_early=False)
+    with TestClient(make_app(engine, "numbered")) as client:
+        assert texts(generate(client, "n22", num_return=2)) == [
+            text_of(row) for row in beams.ids.numpy()[0]
+        ]
+
+
 def test_stop_strings_are_refused_on_a_mesh(trained):
     model = load_model(trained[0], mesh=mtf_models.Mesh("batch:2", layout="batch:batch"))
     engine = Engine(model, seqio.get_mixture_or_task("numbered"), 20)
