@@ -89,8 +89,10 @@ class Engine:
             ids["prefix"] = self._prefix(request.prefix)
         asked = (*sorted(request.decoding().items()), request.seed)
         widths = (_width(ids["inputs"], self.max_input), _width(ids.get("prefix"), self.max_tokens))
-        limit = request.max_tokens if decoding.is_beam_search else 0
-        key = ("generate", widths, follows(self.model, decoding), asked, limit)
+        is_followed = follows(self.model, decoding)
+        # Each of those that are followed ends at its own limit, the others at one for all.
+        limit = 0 if is_followed else request.max_tokens or 0
+        key = ("generate", widths, is_followed, asked, limit)
         return Job(key, request, ids, tell)
 
     def scoring(self, request: Score) -> Job:

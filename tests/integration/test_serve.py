@@ -136,6 +136,19 @@ def test_a_beam_search_of_the_config_is_what_is_served(folder):
         ]
 
 
+def test_limits_of_requests_on_a_mesh(trained, long):
+    asked, whole = long
+    model = load_model(trained[0], mesh=mtf_models.Mesh("batch:2", layout="batch:batch"))
+    engine = Engine(model, seqio.get_mixture_or_task("numbered"), 20, max_batch=4, max_tokens=8)
+    jobs = [engine.generation(Generate(**asked, max_tokens=most)) for most in (1, 2, None)]
+    for job in jobs:
+        engine.queue.put(job)
+    engine.start()
+    engine.stop()
+    found = [job.answer.result().outputs[0].text for job in jobs]
+    assert found == [whole[:1], whole[:2], whole]
+
+
 def test_stop_strings_are_refused_on_a_mesh(trained):
     model = load_model(trained[0], mesh=mtf_models.Mesh("batch:2", layout="batch:batch"))
     engine = Engine(model, seqio.get_mixture_or_task("numbered"), 20)
