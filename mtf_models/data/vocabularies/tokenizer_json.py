@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,11 +112,13 @@ def _are_t5s(model: Any) -> bool:
 
 
 def _write(path: Path, content: bytes) -> None:
-    aside = path.with_suffix(".tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_bytes(content)
-        aside.replace(path)
+        # In a folder of this call's own: another process may be writing the same.
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            aside = Path(folder) / path.name
+            aside.write_bytes(content)
+            aside.replace(path)
     except OSError as error:
         raise DataError(
             f"{path} cannot be written: {error.strerror}. Make room, or set XDG_CACHE_HOME."

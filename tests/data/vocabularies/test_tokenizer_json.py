@@ -2,6 +2,7 @@
 
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sentencepiece import SentencePieceProcessor
@@ -61,6 +62,22 @@ def test_others_encode_as_they_did(written, tmp_path):
         ids = theirs.encode(text)
         assert ours.encode(text) == ids
         assert ours.decode(ids) == theirs.decode(ids)
+
+
+def test_many_may_write_at_once(written, tmp_path):
+    file = written(fields_of(t5_model(), changed=1e-3))
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(pieces_of, [file] * 4))
+    (path,) = (tmp_path / "cache" / "mtf_models" / "vocabularies").iterdir()
+    assert found == {(path, 2)}
+    assert SentencePieceProcessor(model_file=str(path)).vocab_size() == 32000
+
+
+def test_a_full_disk_leaves_nothing(written, tmp_path, files_of_at_most):
+    file = written(fields_of(t5_model(), changed=1e-3))
+    with files_of_at_most(2**10), pytest.raises(DataError, match="cannot be written: .*Make room"):
+        pieces_of(file)
+    assert list((tmp_path / "cache" / "mtf_models" / "vocabularies").iterdir()) == []
 
 
 @pytest.mark.parametrize(
