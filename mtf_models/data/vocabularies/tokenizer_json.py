@@ -6,15 +6,14 @@ import base64
 import hashlib
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtf_models.data.user_cache import user_cache
+from mtf_models.data.vocabularies.added_tokens import END, PAD, SENTINEL, added_faults, sentinels
 from mtf_models.datasets.vocabs import t5_model
 from mtf_models.errors import DataError
-
-_SENTINEL = "<extra_id_"
-_END, _PAD = "</s>", "<pad>"
 
 
 class Pieces(NamedTuple):
@@ -29,7 +28,17 @@ class Pieces(NamedTuple):
     extra_ids: int
 
 
-def pieces_of(file: Path) -> Pieces | None:
+class Unread(NamedTuple):
+    """A tokenizer that cannot be read here.
+
+    Attributes:
+        reason: why.
+    """
+
+    reason: str
+
+
+def pieces_of(file: Path) -> Pieces | Unread:
     """Writes the pieces of a tokenizer as SentencePiece has them, unless that was done before.
 
     T5's own are not written: their file ships with this package.
@@ -38,7 +47,8 @@ def pieces_of(file: Path) -> Pieces | None:
         file: a `tokenizer.json`.
 
     Returns:
-        The file of the pieces; None for a tokenizer of another kind than SentencePiece's unigrams.
+        The file of the pieces; or why there is none, as for a tokenizer of another kind than
+        SentencePiece's unigrams.
 
     Raises:
         DataError: if it cannot be read, or the cache not written.
@@ -49,9 +59,11 @@ def pieces_of(file: Path) -> Pieces | None:
     except (OSError, ValueError) as error:
         raise DataError(f"{file} cannot be read: {error}. Copy it again.") from error
     if not _is_unigram(fields):
-        return None
+        return Unread(f"{file.name} is not of SentencePiece's unigrams")
     vocabulary = fields["model"]["vocab"]
-    extra_ids = sum(piece.startswith(_SENTINEL) for piece, _ in vocabulary)
+    extra_ids = sum(piece.startswith(SENTINEL) for piece, _ in vocabulary)
+    if faults := list(_faults(fields, extra_ids)):
+        return Unread(f"of {file.name} {'; '.join(faults)}")
     model = _model(fields, vocabulary[: len(vocabulary) - extra_ids])
     if _are_t5s(model):
         return Pieces(Path(t5_model()), extra_ids)
@@ -71,8 +83,22 @@ def _is_unigram(fields: dict[str, Any]) -> bool:
         and not model.get("byte_fallback")
         and (fields.get("normalizer") or {}).get("type") == "Precompiled"
         and [step.get("type") for step in steps] == ["WhitespaceSplit", "Metaspace"]
-        and {_END, _PAD} <= {piece for piece, _ in model["vocab"]}
+        and {END, PAD} <= {piece for piece, _ in model["vocab"]}
     )
+
+
+def _faults(fields: dict[str, Any], extra_ids: int) -> Iterator[str]:
+    """What SentencePiece would not do as this tokenizer does."""
+    pieces = [piece for piece, _ in fields["model"]["vocab"]]
+    added = {token["content"]: token["id"] for token in fields.get("added_tokens") or ()}
+    yield from added_faults(added, extra_ids, last=len(pieces) - 1)
+    if pieces[len(pieces) - extra_ids :] != sentinels(extra_ids):
+        yield f"the {extra_ids} sentinels are not the last pieces, in T5's order"
+    before = fields["pre_tokenizer"]["pretokenizers"][1]
+    says = {"replacement": "▁", "prepend_scheme": "always", "add_prefix_space": True}
+    for name, value in says.items():
+        if before.get(name, value) != value:
+            yield f"{name} of Metaspace is {before[name]!r}, and {value!r} is read"
 
 
 def _model(fields: dict[str, Any], vocabulary: list[Any]) -> Any:
@@ -83,15 +109,15 @@ def _model(fields: dict[str, Any], vocabulary: list[Any]) -> Any:
     unknown = fields["model"]["unk_id"]
     model = ModelProto()
     for number, (piece, score) in enumerate(vocabulary):
-        special = kinds.CONTROL if piece in (_END, _PAD) else kinds.NORMAL
+        special = kinds.CONTROL if piece in (END, PAD) else kinds.NORMAL
         kind = kinds.UNKNOWN if number == unknown else special
         model.pieces.add(piece=piece, score=score, type=kind)
     numbers = {piece: number for number, (piece, _) in enumerate(vocabulary)}
     trained = model.trainer_spec
     trained.model_type, trained.vocab_size = TrainerSpec.UNIGRAM, len(vocabulary)
     trained.unk_id, trained.bos_id = unknown, -1
-    trained.eos_id, trained.pad_id = numbers[_END], numbers[_PAD]
-    trained.eos_piece, trained.pad_piece = _END, _PAD
+    trained.eos_id, trained.pad_id = numbers[END], numbers[PAD]
+    trained.eos_piece, trained.pad_piece = END, PAD
     trained.unk_piece = vocabulary[unknown][0]
     normalised = model.normalizer_spec
     normalised.precompiled_charsmap = base64.b64decode(fields["normalizer"]["precompiled_charsmap"])

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mtf_models.checkpoint.hugging_face_config import CONFIG_FILE
-from mtf_models.data.vocabularies.tokenizer_json import pieces_of
+from mtf_models.data.vocabularies.added_tokens import SENTINEL, added_faults
+from mtf_models.data.vocabularies.tokenizer_json import Unread, pieces_of
 from mtf_models.errors import CheckpointError
 
 PIECES_FILE = "spiece.model"
 JSON_FILE = "tokenizer.json"
+ADDED_FILE = "added_tokens.json"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 BYTES_CLASS = "ByT5Tokenizer"
 TOKENIZER_FILES = (
@@ -19,7 +21,7 @@ TOKENIZER_FILES = (
     JSON_FILE,
     TOKENIZER_CONFIG_FILE,
     "special_tokens_map.json",
-    "added_tokens.json",
+    ADDED_FILE,
     "vocab.json",
     "merges.txt",
     "vocab.txt",
@@ -48,6 +50,23 @@ def tokenizer_of(folder: Path) -> Tokenizer | None:
     Raises:
         CheckpointError: if its config cannot be read.
     """
+    found = _found(folder)
+    return found if isinstance(found, Tokenizer) else None
+
+
+def missing_text(folder: Path) -> str:
+    """Says what a folder has of a tokenizer, if nothing here reads it, and why."""
+    found = _found(folder)
+    why = f" ({found.reason})" if isinstance(found, Unread) else ""
+    present = [name for name in TOKENIZER_FILES if (folder / name).is_file()]
+    return (
+        f"{folder} has no tokenizer that is read here, which is {PIECES_FILE}, a {JSON_FILE} of "
+        f"SentencePiece's unigrams, or a {TOKENIZER_CONFIG_FILE} that says {BYTES_CLASS}; it has "
+        f"{', '.join(present) or 'no file of one'}{why}."
+    )
+
+
+def _found(folder: Path) -> Tokenizer | Unread | None:
     fields = _fields(folder / TOKENIZER_CONFIG_FILE)
     kind = fields.get("tokenizer_class") or _fields(folder / CONFIG_FILE).get("tokenizer_class")
     if kind == BYTES_CLASS:
@@ -56,25 +75,30 @@ def tokenizer_of(folder: Path) -> Tokenizer | None:
         return Tokenizer("bytes", extra_ids or _listed(fields))
     pieces = folder / PIECES_FILE
     if pieces.is_file():
-        return Tokenizer(str(pieces.absolute()), fields.get("extra_ids", _EXTRA_IDS))
-    written = pieces_of(folder / JSON_FILE) if (folder / JSON_FILE).is_file() else None
-    return None if written is None else Tokenizer(str(written.path), written.extra_ids)
+        extra_ids = fields.get("extra_ids", _EXTRA_IDS)
+        faults = list(added_faults(_added(folder, fields), extra_ids))
+        return Unread("; ".join(faults)) if faults else Tokenizer(str(pieces.absolute()), extra_ids)
+    if not (folder / JSON_FILE).is_file():
+        return None
+    written = pieces_of(folder / JSON_FILE)
+    if isinstance(written, Unread):
+        return written
+    return Tokenizer(str(written.path), written.extra_ids)
 
 
-def missing_text(folder: Path) -> str:
-    """Says what a folder has of a tokenizer, if nothing here reads it, and what is missing."""
-    present = [name for name in TOKENIZER_FILES if (folder / name).is_file()]
-    return (
-        f"{folder} has no tokenizer that is read here, which is {PIECES_FILE}, a {JSON_FILE} of "
-        f"SentencePiece's unigrams, or a {TOKENIZER_CONFIG_FILE} that says {BYTES_CLASS}; it has "
-        f"{', '.join(present) or 'no file of one'}."
-    )
+def _added(folder: Path, fields: dict[str, Any]) -> dict[str, int]:
+    """Token to id of what was added to pieces, as old and new versions of transformers say it."""
+    listed = fields.get("added_tokens_decoder", {})
+    return {
+        **{token["content"]: int(number) for number, token in listed.items()},
+        **_fields(folder / ADDED_FILE),
+    }
 
 
 def _listed(fields: dict[str, Any]) -> int:
     """How many sentinels are among the added tokens."""
     added = fields.get("added_tokens_decoder", {}).values()
-    return sum(token.get("content", "").startswith("<extra_id_") for token in added)
+    return sum(token.get("content", "").startswith(SENTINEL) for token in added)
 
 
 def _fields(file: Path) -> dict[str, Any]:

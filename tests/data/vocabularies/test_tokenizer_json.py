@@ -8,7 +8,7 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from mtf_models.data.vocabularies.tokenizer_json import pieces_of
+from mtf_models.data.vocabularies.tokenizer_json import Unread, pieces_of
 from mtf_models.datasets.vocabs import t5_model
 from mtf_models.errors import DataError
 
@@ -90,7 +90,24 @@ def test_a_full_disk_leaves_nothing(written, tmp_path, files_of_at_most):
     ],
 )
 def test_other_kinds_are_not_read(written, changes):
-    assert pieces_of(written({**fields_of(t5_model()), **changes})) is None
+    found = pieces_of(written({**fields_of(t5_model()), **changes}))
+    assert found == Unread("tokenizer.json is not of SentencePiece's unigrams")
+
+
+def test_what_sentencepiece_would_do_otherwise_is_said(written):
+    fields = fields_of(t5_model())
+    pieces, metaspace = fields["model"]["vocab"], fields["pre_tokenizer"]["pretokenizers"][1]
+    listed = {"<pad>": 0, "<extra_id_1>": 32000, "<extra_id_0>": 32001}
+    fields["added_tokens"] = [{"content": t, "id": i} for t, i in listed.items()]
+    assert pieces_of(written(fields)).extra_ids == 2
+    fields["added_tokens"] += [{"content": "<n>", "id": 32002}, {"content": "<m>", "id": 32003}]
+    assert "the added tokens <n>, <m> are not read" in pieces_of(written(fields)).reason
+    metaspace["prepend_scheme"] = "never"
+    fields["model"]["vocab"] = [*pieces, ["last", -1.0]]
+    reason = pieces_of(written(fields)).reason
+    assert "added <extra_id_1>, <extra_id_0> are not among the last 2 ids" in reason
+    assert "2 sentinels are not the last pieces" in reason
+    assert "prepend_scheme of Metaspace is 'never', and 'always' is read" in reason
 
 
 def test_what_is_no_json(tmp_path):
