@@ -56,6 +56,11 @@ class HuggingFaceFolder:
         self._refuse(step=step, allow_partial=allow_partial or None)
         return self._reader
 
+    def value_files(self, step: int | None = None) -> list[Path]:
+        """All safetensors, of which none has a step."""
+        self._refuse(step=step)
+        return sorted(self.path.glob("*.safetensors"))
+
     def steps(self, wanted: CheckpointSteps, watches: bool = False) -> Iterator[int]:
         """There are none."""
         self._refuse(steps=wanted, follow=watches or None)

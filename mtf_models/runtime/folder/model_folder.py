@@ -50,6 +50,16 @@ class ModelFolder(Protocol):
             CheckpointError: if there is no such checkpoint, or it is torn.
         """
 
+    def value_files(self, step: int | None = None) -> list[Path]:
+        """The files that hold the values of the model.
+
+        Args:
+            step: of which of its checkpoints; None for the latest.
+
+        Raises:
+            CheckpointError: if there is no such checkpoint, or it is torn.
+        """
+
     def steps(self, wanted: CheckpointSteps, watches: bool = False) -> Iterator[int]:
         """The steps of several checkpoints, see `checkpoint_steps.steps_of`.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtf_models.checkpoint import Reader, locate
 from mtf_models.checkpoint.locate import folder_of
+from mtf_models.checkpoint.names import files_of
 from mtf_models.config import Config
 from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.checkpoint_steps import CheckpointSteps, steps_of
@@ -43,6 +44,10 @@ class TrainedFolder:
     def checkpoint(self, step: int | None = None, allow_partial: bool = False) -> Reader:
         """A checkpoint; whether it may be partial is for whoever restores it."""
         return Reader(locate(self._given, step))
+
+    def value_files(self, step: int | None = None) -> list[Path]:
+        """Those of one checkpoint."""
+        return files_of(locate(self._given, step))
 
     def steps(self, wanted: CheckpointSteps, watches: bool = False) -> Iterator[int]:
         """The steps of several checkpoints."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtf_models.runtime.folder.model_folder import model_folder
 from mtf_models.runtime.model.model import Model
 from mtf_models.runtime.options import ExampleOptions
 
@@ -43,5 +44,9 @@ def request_of(
         ids = {name: x.tolist() for name, x in record.ids.items()}
         digest.update(json.dumps([*record.texts.items(), ids]).encode())
     loaded = {name: getattr(options, name) for name in ("module_import", "allow_partial")}
+    # Another model may have taken the place of one under the same name and step.
+    for file in model_folder(options.model_dir).value_files(options.step):
+        found = file.stat()
+        digest.update(json.dumps([file.name, found.st_size, found.st_mtime_ns]).encode())
     folder = str(Path(options.model_dir).absolute())
     return json.dumps([folder, step, loaded, asked, digest.hexdigest()], sort_keys=True)
