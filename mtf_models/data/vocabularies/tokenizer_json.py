@@ -51,20 +51,21 @@ def pieces_of(file: Path) -> Pieces | Unread:
         SentencePiece's unigrams.
 
     Raises:
-        DataError: if it cannot be read, or the cache not written.
+        DataError: if it cannot be read, is damaged, or the cache cannot be written.
     """
     try:
         content = file.read_bytes()
-        fields = json.loads(content)
+        found = _converted(json.loads(content), file.name)
     except (OSError, ValueError) as error:
         raise DataError(f"{file} cannot be read: {error}. Copy it again.") from error
-    if not _is_unigram(fields):
-        return Unread(f"{file.name} is not of SentencePiece's unigrams")
-    vocabulary = fields["model"]["vocab"]
-    extra_ids = sum(piece.startswith(SENTINEL) for piece, _ in vocabulary)
-    if faults := list(_faults(fields, extra_ids)):
-        return Unread(f"of {file.name} {'; '.join(faults)}")
-    model = _model(fields, vocabulary[: len(vocabulary) - extra_ids])
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{file} is not as transformers writes it ({type(error).__name__}: {error}). Copy it "
+            "again."
+        ) from error
+    if isinstance(found, Unread):
+        return found
+    model, extra_ids = found
     if _are_t5s(model):
         return Pieces(Path(t5_model()), extra_ids)
     name = f"tokenizer_{hashlib.sha256(content).hexdigest()[:16]}.model"
@@ -72,6 +73,17 @@ def pieces_of(file: Path) -> Pieces | Unread:
     if not path.is_file():
         _write(path, model.SerializeToString(deterministic=True))
     return Pieces(path, extra_ids)
+
+
+def _converted(fields: dict[str, Any], name: str) -> tuple[Any, int] | Unread:
+    """SentencePiece's message, and the number of sentinels after its pieces."""
+    if not _is_unigram(fields):
+        return Unread(f"{name} is not of SentencePiece's unigrams")
+    vocabulary = fields["model"]["vocab"]
+    extra_ids = sum(piece.startswith(SENTINEL) for piece, _ in vocabulary)
+    if faults := list(_faults(fields, extra_ids)):
+        return Unread(f"of {name} {'; '.join(faults)}")
+    return _model(fields, vocabulary[: len(vocabulary) - extra_ids]), extra_ids
 
 
 def _is_unigram(fields: dict[str, Any]) -> bool:
@@ -94,6 +106,8 @@ def _faults(fields: dict[str, Any], extra_ids: int) -> Iterator[str]:
     yield from added_faults(added, extra_ids, last=len(pieces) - 1)
     if pieces[len(pieces) - extra_ids :] != sentinels(extra_ids):
         yield f"the {extra_ids} sentinels are not the last pieces, in T5's order"
+    if fields["model"].get("unk_id") is None:
+        yield "no piece stands for what is unknown (unk_id)"
     before = fields["pre_tokenizer"]["pretokenizers"][1]
     says = {"replacement": "▁", "prepend_scheme": "always", "add_prefix_space": True}
     for name, value in says.items():

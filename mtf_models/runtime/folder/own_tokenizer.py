@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mtf_models.checkpoint.hugging_face_config import CONFIG_FILE
 from mtf_models.data.vocabularies.added_tokens import SENTINEL, added_faults
 from mtf_models.data.vocabularies.tokenizer_json import Unread, pieces_of
-from mtf_models.errors import CheckpointError
+from mtf_models.errors import CheckpointError, MtfError
 
 PIECES_FILE = "spiece.model"
 JSON_FILE = "tokenizer.json"
@@ -48,7 +48,7 @@ def tokenizer_of(folder: Path) -> Tokenizer | None:
     """The tokenizer of a folder; None if it has none that is read here.
 
     Raises:
-        CheckpointError: if its config cannot be read.
+        CheckpointError: if its config cannot be read, or is damaged.
     """
     found = _found(folder)
     return found if isinstance(found, Tokenizer) else None
@@ -67,15 +67,28 @@ def missing_text(folder: Path) -> str:
 
 
 def _found(folder: Path) -> Tokenizer | Unread | None:
+    try:
+        return _read(folder)
+    except MtfError:  # Which may be a ValueError too.
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"What {folder} says of its tokenizer in {CONFIG_FILE}, {TOKENIZER_CONFIG_FILE} or "
+            f"{ADDED_FILE} is not as transformers writes it ({type(error).__name__}: {error}). "
+            "Copy them again."
+        ) from error
+
+
+def _read(folder: Path) -> Tokenizer | Unread | None:
     fields = _fields(folder / TOKENIZER_CONFIG_FILE)
     kind = fields.get("tokenizer_class") or _fields(folder / CONFIG_FILE).get("tokenizer_class")
     if kind == BYTES_CLASS:
-        extra_ids = fields.get("extra_ids", _EXTRA_IDS_OF_BYTES)
+        extra_ids = _extra_ids(fields, _EXTRA_IDS_OF_BYTES)
         # transformers 5 lists those that it says there are none of.
         return Tokenizer("bytes", extra_ids or _listed(fields))
     pieces = folder / PIECES_FILE
     if pieces.is_file():
-        extra_ids = fields.get("extra_ids", _EXTRA_IDS)
+        extra_ids = _extra_ids(fields, _EXTRA_IDS)
         faults = list(added_faults(_added(folder, fields), extra_ids))
         return Unread("; ".join(faults)) if faults else Tokenizer(str(pieces.absolute()), extra_ids)
     if not (folder / JSON_FILE).is_file():
@@ -93,6 +106,13 @@ def _added(folder: Path, fields: dict[str, Any]) -> dict[str, int]:
         **{token["content"]: int(number) for number, token in listed.items()},
         **_fields(folder / ADDED_FILE),
     }
+
+
+def _extra_ids(fields: dict[str, Any], default: int) -> int:
+    found = fields.get("extra_ids", default)
+    if not isinstance(found, int) or found < 0:
+        raise ValueError(f"extra_ids is {found!r}")
+    return found
 
 
 def _listed(fields: dict[str, Any]) -> int:

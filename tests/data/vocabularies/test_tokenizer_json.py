@@ -110,6 +110,36 @@ def test_what_sentencepiece_would_do_otherwise_is_said(written):
     assert "prepend_scheme of Metaspace is 'never', and 'always' is read" in reason
 
 
+def test_without_a_piece_for_the_unknown_it_is_not_read(written):
+    fields = fields_of(t5_model())
+    fields["model"]["unk_id"] = None
+    assert "no piece stands for what is unknown" in pieces_of(written(fields)).reason
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"normalizer": {"type": "Precompiled"}},
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": 3}},
+        {"model": {"type": "Unigram", "unk_id": 2}},
+        {"model": {"type": "Unigram", "unk_id": 2, "vocab": ["<pad>", "</s>"]}},
+        {"model": ["Unigram"]},
+        {"added_tokens": [{"id": 3}]},
+        {"added_tokens": ["<n>"]},
+    ],
+    ids=str,
+)
+def test_what_transformers_does_not_write_is_said(written, changes):
+    with pytest.raises(DataError, match=r"tokenizer.json .*\. Copy it again\."):
+        pieces_of(written({**fields_of(t5_model()), **changes}))
+
+
+@pytest.mark.parametrize("fields", [[], "text", 3, None])
+def test_what_is_no_object(written, fields):
+    with pytest.raises(DataError, match="not as transformers writes it"):
+        pieces_of(written(fields))
+
+
 def test_what_is_no_json(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(DataError, match="cannot be read"):

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from mtf_models.errors import CheckpointError
 from mtf_models.runtime.folder.own_tokenizer import missing_text, tokenizer_of
 
 
@@ -43,3 +44,23 @@ def test_added_tokens_beside_pieces_are_not_passed_over(folder, file, fields, re
     (folder / file).write_text(json.dumps(fields))
     assert tokenizer_of(folder) is None
     assert reason in missing_text(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "fields"),
+    [
+        ("added_tokens.json", ["<n>"]),
+        ("config.json", 3),
+        ("tokenizer_config.json", "T5Tokenizer"),
+        ("tokenizer_config.json", {"extra_ids": "many"}),
+        ("tokenizer_config.json", {"extra_ids": None}),
+        ("tokenizer_config.json", {"added_tokens_decoder": None}),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"1": "<n>"}}),
+        ("tokenizer_config.json", {"tokenizer_class": "ByT5Tokenizer", "extra_ids": "many"}),
+        ("tokenizer_config.json", {"tokenizer_class": "ByT5Tokenizer", "extra_ids": -1}),
+    ],
+)
+def test_what_transformers_does_not_write_is_said(folder, file, fields):
+    (folder / file).write_text(json.dumps(fields))
+    with pytest.raises(CheckpointError, match="is not as transformers writes it"):
+        tokenizer_of(folder)
