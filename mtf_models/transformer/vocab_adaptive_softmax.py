@@ -118,7 +118,8 @@ def adaptive_softmax_loss_fn(
     """The cross entropy of an adaptive softmax, to be bound as `Unitransformer.loss_fn`.
 
     Of a tail, the first positions of each sequence that have an id of it are learnt, so many as its
-    "length_projection_factor" says, and the rest only as of this tail. There is no z-loss.
+    "length_projection_factor" says, and the rest only as of this tail. In training each softmax has
+    the z-loss of `Unitransformer.z_loss`.
 
     Args:
         decoder: the stack.
@@ -145,14 +146,14 @@ def adaptive_softmax_loss_fn(
             "adaptive_softmax_loss_fn knows no label smoothing and no ensembles: bind "
             "Unitransformer.label_smoothing = 0 and Unitransformer.ensemble = None."
         )
-    hidden = context.hidden
+    hidden, z_loss = context.hidden, decoder.z_loss if context.is_training else 0.0
     losses = softmax_cross_entropy(
-        vocab.head_logits(hidden), _head_labels(vocab, targets), vocab.head_dim
+        vocab.head_logits(hidden), _head_labels(vocab, targets), vocab.head_dim, z_loss
     )
     weights = decoder.loss_weights(targets, context.is_training)
     total = mtf.reduce_sum(losses * weights)
     for tail, factor in zip(vocab.tails, vocab.factors, strict=True):
-        total += _tail_loss(vocab, tail, factor, hidden, targets, weights)
+        total += _tail_loss(vocab, tail, factor, hidden, targets, weights, z_loss)
     return total / decoder.denominator(targets, context.num_microbatches)
 
 
@@ -193,6 +194,7 @@ def _tail_loss(
     hidden: Tensor,
     targets: Tensor,
     weights: Tensor,
+    z_loss: float,
 ) -> Tensor:
     """The sum of the losses at the first positions with ids of a tail."""
     length = targets.shape.get_dim_by_name("length")
@@ -201,5 +203,5 @@ def _tail_loss(
     counts, places = mtf.top_k(counts, length, chosen)
     seen = mtf.gather(hidden, places, length)
     ids = mtf.gather(targets, places, length) - tail.begin
-    losses = softmax_cross_entropy(vocab.tail_logits(seen, tail), ids, tail.dim)
+    losses = softmax_cross_entropy(vocab.tail_logits(seen, tail), ids, tail.dim, z_loss)
     return mtf.reduce_sum(losses * counts)

@@ -70,6 +70,19 @@ def test_the_loss_is_of_the_head_and_of_the_first_positions_of_each_tail(model):
     assert float(found) == pytest.approx(right / 16, rel=1e-5)
 
 
+def test_each_softmax_has_its_z_loss_in_training(build):
+    model = build(LOSS, "Unitransformer.z_loss = 0.1")
+    # So that all logits are 0, and the partition function of a softmax its number of classes.
+    scale = model.variables["transformer/rms_norm/scale"]
+    scale.assign(np.zeros(scale.shape.to_integer_list))
+    counts = {5: np.count_nonzero(TARGETS), 3: len(TAIL_POSITIONS[1]), 2: len(TAIL_POSITIONS[2])}
+    right = sum(n * np.log(classes) for classes, n in counts.items())
+    squares = sum(n * np.log(classes) ** 2 for classes, n in counts.items())
+    for mode, wanted in {"eval": right, "train": right + 0.1 * squares}.items():
+        found = model({"targets": TARGETS}, mode).losses["cross_entropy"]
+        assert float(found) == pytest.approx(wanted / 16, rel=1e-5)
+
+
 def test_it_decodes_what_is_most_likely(model):
     ids = model.decode({"inputs": TARGETS[:, :4]}, max_decode_length=5).ids.numpy()[0]
     whole = np.zeros([1, 16], np.int64)
