@@ -92,11 +92,20 @@ def _numbers(
     try:
         dataset = sample_fn(given, rates, seed).with_options(options)
     except Exception as error:  # Whatever a user's function may raise.
-        fault = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise _changed(mixture, fault) from error
+        raise _changed(mixture, _first_line(error)) from error
     if dataset.element_spec != tf.TensorSpec([], tf.int64):
         raise _changed(mixture, f"it makes {dataset.element_spec} of them")
-    yield from dataset.skip(start).batch(_CHOICES).as_numpy_iterator()
+    try:
+        for numbers in dataset.skip(start).batch(_CHOICES).as_numpy_iterator():
+            if others := sorted({*numbers.tolist()} - {*range(len(rates))}):
+                raise _changed(mixture, f"it makes {others[0]} of 0 to {len(rates) - 1}")
+            yield numbers
+    except tf.errors.OpError as error:
+        raise _changed(mixture, _first_line(error)) from error
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
 def _changed(mixture: str, fault: str) -> DataError:

@@ -218,6 +218,14 @@ def test_a_sample_fn_of_a_part_does_not_choose(make_task, make_mixture, caplog):
             lambda datasets, rates, seed: tf.data.Dataset.zip(tuple(datasets)),
             "it makes .*It may choose among datasets",
         ),
+        (
+            lambda datasets, rates, seed: datasets[0].map(lambda number: number + 2),
+            "it makes 2 of 0 to 1.*It may choose among datasets",
+        ),
+        (
+            lambda datasets, rates, seed: datasets[0].map(lambda number: 1 // number),
+            "InvalidArgumentError: .*division by zero.*It may choose among datasets",
+        ),
     ],
 )
 def test_a_sample_fn_that_does_more_than_choose(make_task, make_mixture, sample_fn, message):
