@@ -39,6 +39,26 @@ def test_startup_says_why_a_process_fails():
         starting.until_end(["-c", "import no_such_module"])
 
 
+def test_startup_ends_a_process_that_waits(monkeypatch):
+    monkeypatch.setattr(starting, "_MINUTES", 0.005)
+    with pytest.raises(MtfError, match="it was ended after 0.005 minutes"):
+        starting.until_end(["-c", "import time; time.sleep(600)"])
+
+
+def test_startup_times_a_process_that_says_much(monkeypatch):
+    steps = """if True:
+        import pathlib, sys, time
+        sys.stderr.write("a line\\n" * 100_000)
+        folder = pathlib.Path(sys.argv[-1].removeprefix("--model_dir="))
+        folder.mkdir()
+        (folder / "metrics.jsonl").write_text("{}")
+        time.sleep(600)
+    """
+    monkeypatch.setattr(starting, "_MTF", steps)
+    monkeypatch.setattr(starting, "_MINUTES", 1)
+    assert 0 < starting.until_first_step([]) < 60
+
+
 @pytest.mark.parametrize(
     ("name", "given", "takes"),
     [

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from mtf_models.errors import MtfError
 from mtf_models.runtime.benchmarks.figures import (
@@ -23,6 +27,7 @@ from mtf_models.runtime.folder.metrics import METRICS_FILE
 from mtf_models.runtime.options import BenchOptions
 
 _ROUNDS = 5
+_MINUTES = 30  # That a process may take; the first one may have to prepare data.
 _EXAMPLE = "examples/g2p_tiny.gin"
 _MTF = "from mtf_models.cli.main import main; raise SystemExit(main())"
 
@@ -34,7 +39,7 @@ def run(options: BenchOptions) -> None:
     system's cache of files. Without gin files the step is that of the first example.
 
     Raises:
-        MtfError: if a process fails.
+        MtfError: if a process fails, or takes half an hour.
     """
     refuse_idle(options, "new processes", "gin_file", "gin_param", "module_import")
     files = options.gin_file or (_EXAMPLE,)
@@ -61,12 +66,12 @@ def run(options: BenchOptions) -> None:
 
 def until_end(arguments: list[str]) -> float:
     """Seconds from the start of a Python process to its end."""
-    begun = time.perf_counter()
-    with _started(arguments) as process:
-        said = process.communicate()[1]
-    if process.returncode:
-        raise _failed(arguments, said)
-    return time.perf_counter() - begun
+    with _started(arguments) as started:
+        status = started.process.wait()
+        spent = started.seconds()
+        if status:
+            raise started.fault()
+        return spent
 
 
 def until_first_step(flags: list[str]) -> float:
@@ -74,32 +79,65 @@ def until_first_step(flags: list[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         metrics = Path(folder) / "run" / METRICS_FILE
         arguments = ["-c", _MTF, "train", *flags, f"--model_dir={metrics.parent}"]
+        with _started(arguments) as started:
+            while not (metrics.exists() and metrics.stat().st_size):
+                if started.process.poll() is not None:
+                    raise started.fault()
+                time.sleep(0.02)
+            return started.seconds()
+
+
+@dataclass
+class _Started:
+    """A Python process.
+
+    Attributes:
+        arguments: its own.
+        begun: when it was started.
+        process: as started.
+        said: the file that holds what it wrote to its standard error.
+    """
+
+    arguments: list[str]
+    begun: float
+    process: subprocess.Popen[bytes]
+    said: IO[str]
+
+    def seconds(self) -> float:
+        """How long ago it was started."""
+        return time.perf_counter() - self.begun
+
+    def fault(self) -> MtfError:
+        """Why it ended as it should not."""
+        self.said.seek(0)
+        why = (self.said.read().strip().splitlines() or ["it said nothing"])[-1]
+        if self.seconds() >= 60 * _MINUTES:
+            why = f"it was ended after {_MINUTES} minutes"
+        return MtfError(
+            f"python {' '.join(self.arguments)} failed, and is measured when it works: {why}"
+        )
+
+
+@contextlib.contextmanager
+def _started(arguments: list[str]) -> Iterator[_Started]:
+    """A process that is killed afterwards, and when it takes too long."""
+    # Not a pipe: it would be full at some time, and the process wait until somebody reads it.
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         begun = time.perf_counter()
-        with _started(arguments) as process:
-            try:
-                while not (metrics.exists() and metrics.stat().st_size):
-                    if process.poll() is not None:
-                        raise _failed(arguments, process.stderr.read())
-                    time.sleep(0.02)
-                return time.perf_counter() - begun
-            finally:
-                process.kill()
-                process.communicate()
-
-
-def _started(arguments: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )
-
-
-def _failed(arguments: list[str], said: str) -> MtfError:
-    line = (said.strip().splitlines() or ["it said nothing"])[-1]
-    return MtfError(f"python {' '.join(arguments)} failed, and is measured when it works: {line}")
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+        limit = threading.Timer(60 * _MINUTES, process.kill)
+        limit.start()
+        try:
+            yield _Started(arguments, begun, process, said)
+        finally:
+            limit.cancel()
+            process.kill()
+            process.wait()
 
 
 def _text(found: Figures) -> str:
