@@ -1,10 +1,12 @@
 """Layers whose gradients are written out, as kernels: equal to TensorFlow's derivatives."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import mtf_models.mesh as mtf
+import mtf_models as mtf
 from mtf_models.layers.activation import activated_product
 from mtf_models.layers.attention import attention
 from mtf_models.layers.loss import softmax_cross_entropy
@@ -115,3 +117,48 @@ def test_values_and_gradients(name, dtype, tolerance):
     for x, y in zip(on_kernels(ours, shapes, narrow, dy), derived(plain, wide, dy), strict=True):
         error = np.linalg.norm(tf.cast(x, tf.float32) - y)
         assert error <= tolerance * max(np.linalg.norm(y), 1.0)
+
+
+WIDE = mtf.Shape("b:4 l:128 m:128 d:256")  # Large enough for kernels: more than 2^16 elements.
+LONG, WIDTH = WIDE.dims[1], WIDE.dims[3]
+
+
+def recorded_norm(targets):
+    x = mtf.get_variable(targets.mesh, "x", WIDE - WIDE.dims[2])
+    return rms_norm(x, WIDTH, mtf.VariableDType())
+
+
+def recorded_cross_entropy(targets):
+    x = mtf.get_variable(targets.mesh, "x", WIDE - WIDE.dims[2])
+    return softmax_cross_entropy(x, targets, WIDTH, z_loss=0.1, label_smoothing=0.1)
+
+
+def recorded_attention(targets):
+    q = mtf.get_variable(targets.mesh, "q", WIDE - WIDE.dims[2])
+    k, v = (mtf.get_variable(targets.mesh, n, WIDE - LONG) for n in ("k", "v"))
+    return attention(q, k, v, WIDE.dims[2], WIDTH, WIDTH)
+
+
+@pytest.mark.parametrize(
+    ("layer", "products"),
+    [(recorded_norm, 0), (recorded_cross_entropy, 0), (recorded_attention, 2)],
+)
+@pytest.mark.parametrize("kernels", [False, True])
+def test_flops_are_those_of_products_with_and_without_kernels(layer, products, kernels):
+    engines = []
+
+    def loss(targets):
+        engines.append(targets.mesh.engine)
+        if kernels:
+            targets.mesh.engine.least_fused = mtf.Mesh().engine.least_fused
+        # Of two chains that are alike the second is not recorded again.
+        return mtf.reduce_sum(layer(targets) + layer(targets))
+
+    found = mtf.record(loss, {"targets": ("b:4 l:128", tf.int32)}, mtf.Mesh(), gradients=True)
+    assert bool(engines[0].kernels) == kernels
+    flops = Counter()
+    for operation in found.operations:
+        flops[operation.phase] += operation.flops
+    # Each product forward has two of the same size backward.
+    forward = 2 * products * 2 * WIDE.size
+    assert flops == {"forward": forward, "backward": 2 * forward}
