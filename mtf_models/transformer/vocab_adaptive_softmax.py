@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -118,8 +119,8 @@ def adaptive_softmax_loss_fn(
     """The cross entropy of an adaptive softmax, to be bound as `Unitransformer.loss_fn`.
 
     Of a tail, the first positions of each sequence that have an id of it are learnt, so many as its
-    "length_projection_factor" says, and the rest only as of this tail. In training each softmax has
-    the z-loss of `Unitransformer.z_loss`.
+    "length_projection_factor" says, rounded up, and the rest only as of this tail. In
+    training each softmax has the z-loss of `Unitransformer.z_loss`.
 
     Args:
         decoder: the stack.
@@ -198,7 +199,7 @@ def _tail_loss(
 ) -> Tensor:
     """The sum of the losses at the first positions with ids of a tail."""
     length = targets.shape.get_dim_by_name("length")
-    chosen = Dimension("chosen", max(1, int(length.size * factor)))
+    chosen = Dimension("chosen", math.ceil(length.size * factor))
     counts = mtf.to_float(_in(tail, targets)) * weights
     counts, places = mtf.top_k(counts, length, chosen)
     seen = mtf.gather(hidden, places, length)

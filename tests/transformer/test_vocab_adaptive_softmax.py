@@ -58,7 +58,11 @@ def test_logits_are_log_probabilities(model):
     assert names["transformer/embedding_2_projection"] == [4, 32]
 
 
-def test_the_loss_is_of_the_head_and_of_the_first_positions_of_each_tail(model):
+@pytest.mark.parametrize("factor", [0.125, 0.1])
+def test_the_loss_is_of_the_head_and_of_the_first_positions_of_each_tail(build, factor):
+    # The second tail has two of 16 positions: a part of one counts as one.
+    clusters = [*CLUSTERS[:2], {**CLUSTERS[2], "length_projection_factor": factor}]
+    model = build(LOSS, f"AdaptiveSoftmaxVocabEmbedding.clusters = {clusters}")
     logits, head = log_probabilities(model)
     targets = TARGETS[0]
     real = np.flatnonzero(targets)
