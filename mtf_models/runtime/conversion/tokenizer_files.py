@@ -32,7 +32,7 @@ def copy(source: Path, target: Path) -> str:
     own = tokenizer_of(source)
     if own is not None and own.vocabulary == "bytes":
         return "bytes (seqio.ByteVocabulary)"
-    if PIECES_FILE in present:
+    if own is not None and PIECES_FILE in present:
         return f"{PIECES_FILE} (seqio.SentencePieceVocabulary reads it)"
     if own is not None:
         return f"{JSON_FILE} (its pieces are {own.vocabulary})"
