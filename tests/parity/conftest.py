@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mtf_models as mtf
+from mtf_models.checkpoint import Reader, locate
 from mtf_models.config import parse
 from mtf_models.runtime.folder.load import restored_model
 from mtf_models.runtime.registry import register
@@ -79,20 +80,21 @@ def recorded(request):
 @pytest.fixture(scope="session")
 def load(recorded):
     """Loads the checkpoint that everything was computed from."""
+    checkpoint = locate(recorded.folder, 0)
     if recorded.folder.name == "aligned_bert_tiny":  # its operative config does not say so
         register()
         config = parse([str(recorded.folder / "config.gin")])
-        return lambda: restored_model(recorded.folder, config, mtf.Mesh(), step=0)[0]
+        return lambda: restored_model(Reader(checkpoint), config, mtf.Mesh())[0]
     if recorded.folder.name == "encdec_span_bias":  # which has to know how many ids there are
         register()
         sizes = [f"make_bitransformer.{side}_vocab_size = 60" for side in ("input", "output")]
         config = parse([str(recorded.folder / "operative_config.gin")], sizes)
-        return lambda: restored_model(recorded.folder, config, mtf.Mesh(), step=0)[0]
+        return lambda: restored_model(Reader(checkpoint), config, mtf.Mesh())[0]
     if recorded.folder.name == "conv_layers":  # whose convolution sees the next position
         register()
         params = ['Conv1DLayer.padding = "same"']
         config = parse([str(recorded.folder / "operative_config.gin")], params)
-        return lambda: restored_model(recorded.folder, config, mtf.Mesh(), step=0)[0]
+        return lambda: restored_model(Reader(checkpoint), config, mtf.Mesh())[0]
     return lambda: mtf.load_model(recorded.folder, step=0)
 
 
