@@ -16,7 +16,7 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
-from mtf_models.runtime.benchmarks.figures import of_this_machine, spread, write
+from mtf_models.runtime.benchmarks.figures import of_this_machine, spread, spread_text, write
 from mtf_models.runtime.benchmarks.idle_options import refuse_idle
 from mtf_models.runtime.options import BenchOptions
 from mtf_models.transformer.context import Context
@@ -176,7 +176,8 @@ def _text(figures: dict[str, Any]) -> str:
     ]
     for run in figures["runs"]:
         lines.append(
-            f"{run['experts']:>2} experts  {run['dtype']:<8}  bare products {run['bare_ms']} ms; "
-            f"layer x {run['layer_ratio']}, by one-hot products x {run['one_hot_ratio']}"
+            f"{run['experts']:>2} experts  {run['dtype']:<8}  {spread_text(run, 'layer_ms')} ms, "
+            f"x {run['layer_ratio']} of the bare products; by one-hot products x "
+            f"{run['one_hot_ratio']}"
         )
     return "\n".join(lines)

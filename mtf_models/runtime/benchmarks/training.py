@@ -201,10 +201,10 @@ def _peer_lines(figures: dict[str, Any]) -> list[str]:
     lines = ["", f"{'beside it':24}{'ms':>8}{'spread':>18}{'tokens/s':>10}{'MB':>8}{'slower':>8}"]
     rows = {"mtf_models": figures, **figures["peers"]}
     for name, row in rows.items():
-        spread = f"{row['step_ms_min']} to {row['step_ms_max']}"
+        between = f"{row['step_ms_min']} to {row['step_ms_max']}"
         slower = row["step_ms"] / figures["step_ms"]
         lines.append(
-            f"{name:24}{row['step_ms']:8}{spread:>18}{row['tokens_per_second']:10,}"
+            f"{name:24}{row['step_ms']:8}{between:>18}{row['tokens_per_second']:10,}"
             f"{row['peak_memory_mb']:8,}{slower:7.2f}x"
         )
     return lines
