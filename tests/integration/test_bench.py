@@ -70,3 +70,9 @@ def test_options_that_do_nothing_are_refused(name, given, takes):
     outcome = mtf("bench", name, given)
     assert outcome.status != 0
     assert takes in outcome.err and f"leave out {given.partition('=')[0]}." in outcome.err
+
+
+def test_data_of_an_objective_that_gin_binds():
+    outcome = mtf("bench", "data", "--gin_file=examples/span_corruption_tiny.gin", "--steps=1")
+    assert outcome.status == 0, outcome.err
+    assert "examples/span_corruption_tiny.gin" in outcome.out

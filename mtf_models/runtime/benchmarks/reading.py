@@ -81,7 +81,8 @@ def time_reading(options: BenchOptions, rounds: int) -> Figures:
     rows = training_rows(mesh, settings)
     model = model_from_config(config, mesh, settings.seed, options.strict, None, rows)
     read: dict[str, list[float]] = {"examples": [], "tokens": []}
-    with contextlib.closing(_stream(model, rows)) as stream:
+    # What gin binds of an objective is asked for as examples are read.
+    with config.active(), contextlib.closing(_stream(model, rows)) as stream:
         features = next(stream)
         for _ in range(rounds):
             counts = []
@@ -114,14 +115,13 @@ def _stream(model: Model, rows: int) -> Any:
     lengths = dict(settings.sequence_length)
     if "inputs" not in model.network.feature_names:
         lengths.pop("inputs", None)
-    with model.config.active():
-        return settings.train_dataset_fn(
-            sequence_length=lengths,
-            batch_size=rows,
-            seed=settings.seed,
-            position=None,
-            dataset_split=settings.dataset_split,
-        )
+    return settings.train_dataset_fn(
+        sequence_length=lengths,
+        batch_size=rows,
+        seed=settings.seed,
+        position=None,
+        dataset_split=settings.dataset_split,
+    )
 
 
 def _text(found: Figures) -> str:
