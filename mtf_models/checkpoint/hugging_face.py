@@ -75,7 +75,7 @@ class HuggingFaceReader:
         self._pairs = {pair.ours: pair for pair in self._matched()}
         faults += self._faults()
         if isinstance(self.architecture, SingleStack) and (notice := self.architecture.notice):
-            _say_once(f"{folder}: {notice}")
+            say_once(f"{folder}: {notice}")
         if faults:
             lines = "".join(f"\n  {fault}" for fault in faults)
             raise CheckpointError(
@@ -156,7 +156,7 @@ class HuggingFaceReader:
         for pair in pairs(self.architecture):
             classifier = self._naming.classifier
             if pair.theirs == (classifier,) and classifier not in self._sources:
-                _say_once(
+                say_once(
                     f"{self.prefix} ties the logits to the embedding without scaling them; here "
                     "they are a matrix of their own with the same values."
                 )
@@ -175,16 +175,21 @@ class HuggingFaceReader:
                 yield f"different: {name} is {list(found)}, not {list(pair.their_shape)}"
         unread = [name for name in self._given if self._naming.is_unread(name)]
         if unread:
-            _say_once(f"Not read, as transformers does not either: {', '.join(unread)}.")
+            say_once(f"Not read, as transformers does not either: {', '.join(unread)}.")
         for name in self._given:
             if name not in known and name not in unread:
                 yield f"left over: {name} {list(self._files.shape(self._sources[name]))}"
 
 
 @functools.cache
-def _say_once(text: str) -> None:
-    """Logs a line, once in a process: a command may open a folder more than once."""
-    _log.info(text)
+def say_once(text: str, level: int = logging.INFO) -> None:
+    """Logs a line about a folder, once in a process: a command may open one more than once.
+
+    Args:
+        text: the line.
+        level: of the log.
+    """
+    _log.log(level, text)
 
 
 def is_hugging_face_folder(folder: Path) -> bool:

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Measures, and returns the exit status."""
     options = options_from(args, BenchOptions)
     start_tensorflow()
-    from mtf_models.runtime.benchmarks import training
+    from mtf_models.runtime.benchmarks import bench
 
-    training.run(options)
+    bench.run(options)
     return 0

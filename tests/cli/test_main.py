@@ -26,7 +26,7 @@ BODIES = {
     "infer": "using.infer",
     "export": "using.export",
     "inspect": "folder.inspect",
-    "bench": "benchmarks.training",
+    "bench": "benchmarks.bench",
 }
 REQUIRED = {
     "train": ["--model_dir=m"],

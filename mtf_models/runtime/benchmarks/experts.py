@@ -7,7 +7,6 @@ All three compute 2,048 tokens of width 512 with experts of hidden width 1,024 a
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +15,13 @@ import tensorflow as tf
 
 import mtf_models.mesh as mtf
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType
-from mtf_models.runtime.benchmarks.figures import of_this_machine, spread, spread_text, write
+from mtf_models.runtime.benchmarks.figures import (
+    of_this_machine,
+    seconds,
+    spread,
+    spread_text,
+    write,
+)
 from mtf_models.runtime.benchmarks.idle_options import refuse_idle
 from mtf_models.runtime.options import BenchOptions
 from mtf_models.transformer.context import Context
@@ -69,12 +74,10 @@ def time_experts(experts: int, dtype: tf.DType, rounds: int) -> dict[str, Any]:
     times = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(seconds(call))
     figures: dict[str, Any] = {"experts": experts, "dtype": dtype.name, "capacity": case.capacity}
-    for name, seconds in times.items():
-        figures |= spread(f"{name}_ms", [1e3 * t for t in seconds], 2)
+    for name, taken in times.items():
+        figures |= spread(f"{name}_ms", [1e3 * t for t in taken], 2)
     for name in ("layer", "one_hot"):
         ratios = [a / b for a, b in zip(times[name], times["bare"], strict=True)]
         figures[f"{name}_ratio"] = round(statistics.median(ratios), 3)

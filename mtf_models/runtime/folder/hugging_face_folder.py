@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mtf_models.checkpoint import HuggingFaceReader
+from mtf_models.checkpoint.hugging_face import say_once
 from mtf_models.checkpoint.hugging_face_config import CONFIG_FILE, architecture_of, read_config
 from mtf_models.config import Config, GinText
 from mtf_models.errors import CheckpointError, ConfigError, DataError
@@ -19,8 +20,6 @@ from mtf_models.runtime.model.config_of_architecture import gin_of
 
 if TYPE_CHECKING:
     import seqio
-
-_log = logging.getLogger("mtf_models")
 
 
 class HuggingFaceFolder:
@@ -69,8 +68,9 @@ class HuggingFaceFolder:
     def fingerprints(self) -> Mapping[str, Mapping[str, Any]] | None:
         """Of the folder's tokenizer, if it can be read."""
         if tokenizer_of(self.path) is None:
-            _say_once(
-                f"{missing_text(self.path)} Take care that the task's vocabulary is the same."
+            say_once(
+                f"{missing_text(self.path)} Take care that the task's vocabulary is the same.",
+                logging.WARNING,
             )
             return None
         from mtf_models.data.vocabularies.fingerprint import fingerprint
@@ -125,8 +125,3 @@ class HuggingFaceFolder:
                 f"{self.path} is a Hugging Face folder, which holds one whole model and no steps; "
                 f"leave out {' and '.join(found)}."
             )
-
-
-@functools.cache
-def _say_once(text: str) -> None:
-    _log.warning(text)

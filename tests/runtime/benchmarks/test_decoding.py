@@ -5,7 +5,7 @@ import json
 import pytest
 
 import mtf_models as mtf
-from mtf_models.runtime.benchmarks import decoding, training
+from mtf_models.runtime.benchmarks import bench, decoding
 from mtf_models.runtime.options import BenchOptions
 
 TINY = (
@@ -38,7 +38,7 @@ def test_figures_are_written(tmp_path, capsys):
     options = BenchOptions(
         benchmark="decode", gin_param=TINY, batch_size=2, steps=2, peers=False, json=str(file)
     )
-    training.run(options)
+    bench.run(options)
     found = json.loads(file.read_text("utf-8"))
     cases = [(run["dtype"], run["batch"], run["beams"]) for run in found["runs"]]
     assert cases == [(d, 2, b) for d in ("float32", "bfloat16") for b in (1, 4)]

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import mtf_models as mtf
 from mtf_models.errors import ConfigError, DataError
-from mtf_models.runtime.benchmarks import experts, training
+from mtf_models.runtime.benchmarks import bench, experts
 from mtf_models.runtime.options import BenchOptions
 
 
@@ -31,7 +31,7 @@ def test_the_layer_and_the_one_hot_products_give_the_same(small):
 def test_figures_are_written(small, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(experts, "_EXPERTS", (2,))
     file = tmp_path / "moe.json"
-    training.run(BenchOptions(benchmark="moe", steps=2, json=str(file)))
+    bench.run(BenchOptions(benchmark="moe", steps=2, json=str(file)))
     found = json.loads(file.read_text("utf-8"))
     assert [run["dtype"] for run in found["runs"]] == ["bfloat16", "float32"]
     for run in found["runs"]:
@@ -43,11 +43,11 @@ def test_figures_are_not_written_over(tmp_path):
     file = tmp_path / "moe.json"
     file.write_text("mine")
     with pytest.raises(DataError, match="--json=.* is there already"):
-        training.run(BenchOptions(benchmark="moe", steps=2, json=str(file)))
+        bench.run(BenchOptions(benchmark="moe", steps=2, json=str(file)))
     assert file.read_text() == "mine"
 
 
 def test_options_that_do_nothing_are_refused():
     options = BenchOptions(benchmark="moe", batch_size=4, gin_file=("models/t5.1.1.small.gin",))
     with pytest.raises(ConfigError, match="leave out --gin_file, --batch_size"):
-        training.run(options)
+        bench.run(options)
