@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import mtf_models as mtf
 from mtf_models.errors import ConfigError
-from mtf_models.transformer.context import Context
 from mtf_models.transformer.sequence_blocks import SequenceBlocks
 from mtf_models.transformer.transient_global import TransientGlobalSelfAttention
 
@@ -43,32 +42,38 @@ def test_blocks_of_sequences(sizes, padding, size):
     np.testing.assert_array_equal(blocks.owner.numpy()[0], owners)
 
 
-def attend(x, rows, mesh="", autoregressive=False):
+@pytest.fixture
+def attend(make_context):
     """The layer's output, with variables that follow from a seed."""
-    mesh = mtf.Mesh(mesh, layout="length:length,heads:model")
-    batch, size, width = x.shape
-    length, d_model = mtf.Dimension("length", size), mtf.Dimension("d_model", width)
-    layer = TransientGlobalSelfAttention(
-        radius=3, global_block_size=3, num_heads=2, key_value_size=4, relative_attention_type="bias"
-    )
-    dims = [mtf.Dimension("batch", batch), length]
-    store = mtf.VariableStore(mesh, seed=3)
-    with store.eager():
-        context = Context(
-            mesh=mesh,
-            mode="eval",
-            variable_dtype=mtf.VariableDType(),
-            length_dim=length,
-            memory_length_dim=mtf.Dimension("memory_length", size),
-            d_model=d_model,
-            position=mtf.mtf_range(mesh, length),
-            autoregressive=autoregressive,
-            sequence_id=None if rows is None else mtf.import_tf_tensor(mesh, rows, dims),
+
+    def attend(x, rows, mesh="", autoregressive=False):
+        mesh = mtf.Mesh(mesh, layout="length:length,heads:model")
+        batch, size, width = x.shape
+        length, d_model = mtf.Dimension("length", size), mtf.Dimension("d_model", width)
+        layer = TransientGlobalSelfAttention(
+            radius=3,
+            global_block_size=3,
+            num_heads=2,
+            key_value_size=4,
+            relative_attention_type="bias",
         )
-        return layer.call(context, mtf.import_tf_tensor(mesh, x, [*dims, d_model])).numpy()
+        dims = [mtf.Dimension("batch", batch), length]
+        sequence_id = None if rows is None else mtf.import_tf_tensor(mesh, rows, dims)
+        with mtf.VariableStore(mesh, seed=3).eager():
+            context = make_context(
+                dims[0],
+                length,
+                d_model,
+                mesh,
+                autoregressive=autoregressive,
+                sequence_id=sequence_id,
+            )
+            return layer.call(context, mtf.import_tf_tensor(mesh, x, [*dims, d_model])).numpy()
+
+    return attend
 
 
-def test_sequences_in_a_row_are_what_they_are_alone():
+def test_sequences_in_a_row_are_what_they_are_alone(attend):
     packed = attend(X, np.stack([ROW, ROW]))
     begin = 0
     for size in SIZES:
@@ -78,19 +83,19 @@ def test_sequences_in_a_row_are_what_they_are_alone():
         begin += size
 
 
-def test_a_position_sees_far_ones_through_their_block():
+def test_a_position_sees_far_ones_through_their_block(attend):
     far = X.copy()
     far[:, -1] += 1.0
     moved = np.abs(attend(far, None) - attend(X, None)).max((0, 2))
     assert moved[0] > 1e-4
 
 
-def test_a_split_length_changes_nothing():
+def test_a_split_length_changes_nothing(attend):
     rows = np.stack([ROW, np.ones_like(ROW)])
     split = attend(X, rows, "length:2;model:2")
     np.testing.assert_allclose(split, attend(X, rows), rtol=1e-4, atol=1e-5)
 
 
-def test_a_decoder_is_refused():
+def test_a_decoder_is_refused(attend):
     with pytest.raises(ConfigError, match="this stack is autoregressive: put it into an encoder"):
         attend(X, None, autoregressive=True)
