@@ -134,8 +134,12 @@ class _Case:
         """What the experts compute, on as many tokens as they have slots."""
         yield self.mixture.experts(self._context(x), x)[0]
 
-    def compiled(self, function: Callable[[Tensor], Iterator[Tensor]]) -> Callable[[], None]:
-        """A call of one forward and backward computation, compiled and run once."""
+    def compiled(self, function: Callable[[Tensor], Iterator[Tensor]]) -> Callable[[], np.ndarray]:
+        """A call of one forward and backward computation, compiled and run once.
+
+        It returns the sum of what `function` gives: the gradient of a sum needs no value of it, so
+        that TensorFlow would leave the last products out where nobody asks for it.
+        """
         shape = self.slots if function == self.bare else self.tokens
         x = self._drawn(shape)
         table = {n: self._drawn(s) * s.dims[-2].size ** -0.5 for n, s in self._shapes.items()}
@@ -146,7 +150,7 @@ class _Case:
                 outputs = list(function(Tensor(self.mesh, shape, value)))
                 loss = mtf.add_n([mtf.reduce_sum(mtf.to_float(y)) for y in outputs])
             found = tape.gradient(loss.value, [value, *table.values()])
-            return [g for g in found if g is not None]
+            return [loss.value, *(g for g in found if g is not None)]
 
         compiled = tf.function(step, autograph=False)
         compiled(x, table)

@@ -28,6 +28,14 @@ def test_the_layer_and_the_one_hot_products_give_the_same(small):
             np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4)
 
 
+def test_what_is_timed_computes_all_products(small):
+    case = experts._Case(4, tf.float32)
+    wi, wo = (case._drawn(case._shapes[f"{n}/kernel"]).numpy() for n in ("wi", "wo"))
+    hidden = np.maximum(case._drawn(case.slots).numpy() @ (wi * 8**-0.5), 0)
+    right = (hidden @ (wo * 16**-0.5)).sum()
+    np.testing.assert_allclose(case.compiled(case.bare)(), right, rtol=1e-4)
+
+
 def test_figures_are_written(small, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(experts, "_EXPERTS", (2,))
     file = tmp_path / "moe.json"
