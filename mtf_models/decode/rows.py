@@ -48,7 +48,7 @@ def chosen(x: Tensor, index: Tensor, beam: Dimension) -> Tensor:
 
     Args:
         x: [batch, beam, ...].
-        index: [batch, chosen] int32, among the beam.
+        index: [batch, chosen] int32, all among the beam.
         beam: the dimension of the hypotheses in `x`.
 
     Returns:
@@ -57,7 +57,7 @@ def chosen(x: Tensor, index: Tensor, beam: Dimension) -> Tensor:
     if index.shape.dims[-1].name == beam.name:  # A name has one size in an operation.
         x = mtf.rename_dimension(x, beam.name, f"{beam.name}_before")
         beam = Dimension(f"{beam.name}_before", beam.size)
-    return mtf.gather(x, index, beam)
+    return mtf.gather(x, index, beam, in_range=True)
 
 
 def reordered(caches: Caches, parents: Tensor) -> Caches:
@@ -78,7 +78,11 @@ def first_caches(made: Caches, read: Caches, times: int) -> Caches:
         read: by a prefill, or empty.
         times: how many hypotheses each row gets.
     """
-    return {n: repeated(read.get(n, mtf.zeros_like(x)), times) for n, x in made.items()}
+    first = {
+        n: mtf.transpose(read[n], x.shape) if n in read else mtf.zeros_like(x)
+        for n, x in made.items()
+    }
+    return {n: repeated(x, times) for n, x in first.items()}
 
 
 def kept(stays: Tensor, old: Caches, new: Caches) -> Caches:

@@ -132,10 +132,7 @@ class SamplingLoop:
         else:
             token = mtf.argmax(scores, vocab)
         token = mtf.cast(token, state.ids.dtype)
-        here = mtf.equal(
-            mtf.mtf_range(token.mesh, vocab), token, output_shape=log_probabilities.shape
-        )
-        return mtf.reduce_sum(mtf.where(here, log_probabilities, 0.0), reduced_dim=vocab), token
+        return mtf.gather(log_probabilities, token, vocab, in_range=True), token
 
     def _result(self, state: _State) -> DecodeResult:
         found = DecodeResult(state.ids, state.log_probabilities, state.log_probabilities)

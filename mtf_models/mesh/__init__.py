@@ -113,7 +113,7 @@ from mtf_models.mesh.reshape import (
 from mtf_models.mesh.scopes import stacked_variables, variable_scope
 from mtf_models.mesh.shifting import dynamic_shift, halo_exchange, left_halo_exchange, shift
 from mtf_models.mesh.slicewise import cwise, slicewise
-from mtf_models.mesh.slicing import pad, slice
+from mtf_models.mesh.slicing import pad, slice, with_entry
 from mtf_models.mesh.tensor import Tensor, import_tf_tensor
 from mtf_models.mesh.transposed_convolution import conv2d_transpose, conv3d_transpose
 from mtf_models.mesh.variable import Variable, VariableStore, get_variable
@@ -247,6 +247,7 @@ __all__ = [
     "variable_scope",
     "where",
     "while_loop",
+    "with_entry",
     "zeros",
     "zeros_like",
 ]

@@ -117,7 +117,7 @@ def _loop(
             name=f"loop_{next(_loops)}_",
         )
 
-    run = tf.function(run, jit_compile=True, autograph=False) if as_kernel else run
+    run = mesh.engine.kernel(run) if as_kernel else run
     final = run(*[_as_known(x.value, x.shape) for x in inputs])
     return [make(mesh, value, shape) for value, shape in zip(final, shapes, strict=True)]
 

@@ -54,7 +54,11 @@ def one_hot(
 
 @operation
 def gather(
-    weights: Tensor, indices: Tensor, dim: DimensionLike, output_shape: ShapeLike | None = None
+    weights: Tensor,
+    indices: Tensor,
+    dim: DimensionLike,
+    output_shape: ShapeLike | None = None,
+    in_range: bool = False,
 ) -> Tensor:
     """Takes the entries of `weights` along `dim` at `indices`; out of range gives zeros.
 
@@ -66,6 +70,7 @@ def gather(
         dim: the dimension to select along.
         output_shape: by default the dimensions of `indices`, then those of `weights` that are
             left, as of the product with a one-hot tensor; or the same in another order.
+        in_range: whether indices are known to be in range: they are not looked at then.
 
     Raises:
         ShapeError: if `dim` is absent, the indices are not integers, or one name has two sizes.
@@ -75,6 +80,11 @@ def gather(
     places = _whole_numbers(indices, "gather")
     rest = [d for d in weights.shape if d != dim]
     _refuse_two_sizes(f"gather from {weights.shape} at {indices.shape}", indices.shape, rest)
+    natural = Shape([*indices.shape, *(d for d in rest if d not in indices.shape)])
+    if in_range:
+        at = Tensor(weights.mesh, indices.shape, places)
+        shape, found = _looked_up(weights, at, dim)
+        return transpose(make(weights.mesh, found, shape), output_shape or natural)
     safe = tf.clip_by_value(places, 0, tf.cast(size_value(dim.size) - 1, places.dtype))
     inside = Tensor(weights.mesh, indices.shape, tf.equal(safe, places))
     at = Tensor(weights.mesh, indices.shape, safe)
@@ -84,7 +94,6 @@ def gather(
     taken = tf.broadcast_to(broadcast_value(inside, shape), sizes(shape))
     taken = weights.mesh.pin(taken, shape)
     found = tf.where(taken, found, tf.zeros_like(found))
-    natural = Shape([*indices.shape, *(d for d in rest if d not in indices.shape)])
     return transpose(make(weights.mesh, found, shape), output_shape or natural)
 
 

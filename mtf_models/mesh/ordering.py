@@ -5,9 +5,16 @@ from __future__ import annotations
 import tensorflow as tf
 
 from mtf_models.errors import refuse
+from mtf_models.mesh import kernel_reductions, scopes
 from mtf_models.mesh.dimension import DimensionLike, Shape, convert_to_dimension
 from mtf_models.mesh.reduce import reduce_max
 from mtf_models.mesh.tensor import Tensor, make, operation, settle, unsplit
+
+_BLOCK = 64
+"""Elements of which the largest is found first."""
+
+_LONG = 1024
+"""Elements for each one wanted, from which on it pays to look at blocks first."""
 
 
 @operation
@@ -21,6 +28,8 @@ def argmax(x: Tensor, reduced_dim: DimensionLike) -> Tensor:
     axis = x.shape.axis(dim)
     value = unsplit(x, [dim])
     value = tf.cast(value, tf.int32) if x.dtype.is_bool else value
+    if scopes.in_kernel():
+        return make(x.mesh, kernel_reductions.row_argmax(value, axis), x.shape - dim)
     return make(x.mesh, tf.argmax(value, axis, output_type=tf.int32), x.shape - dim)
 
 
@@ -59,9 +68,8 @@ def top_k(x: Tensor, reduced_dim: DimensionLike, k_dim: DimensionLike) -> tuple[
         ],
     )
     shape = Shape([*kept, k_dim])
-    found = tf.math.top_k(_last(x, dim), k_dim.size)
-    values = settle(x.mesh, found.values, shape, [k_dim])
-    return values, settle(x.mesh, found.indices, shape, [k_dim])
+    values, indices = _largest(_last(x, dim), k_dim.size)
+    return settle(x.mesh, values, shape, [k_dim]), settle(x.mesh, indices, shape, [k_dim])
 
 
 @operation
@@ -116,6 +124,26 @@ def nth_smallest_element(x: Tensor, n: int, reduced_dim: DimensionLike) -> Tenso
     """
     dim = convert_to_dimension(reduced_dim)
     return nth_largest_element(x, dim.size - 1 - n, dim)
+
+
+def _largest(value: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The `count` largest elements of the last axis and their indices, in descending order.
+
+    Of a long axis only the blocks with the largest maxima are looked through: maxima are found in
+    vector instructions. Blocks are taken in their order, so that of equal elements the first comes
+    first.
+    """
+    length = value.shape[-1]
+    if value.shape.rank != 2 or length is None or length % _BLOCK or length < _LONG * count:
+        found = tf.math.top_k(value, count)
+        return found.values, found.indices
+    blocks = tf.reshape(value, [-1, length // _BLOCK, _BLOCK])
+    best = tf.math.top_k(tf.reduce_max(blocks, axis=-1), count).indices
+    best = tf.sort(best, axis=-1)
+    looked_at = tf.reshape(tf.gather(blocks, best, batch_dims=1), [-1, count * _BLOCK])
+    found = tf.math.top_k(looked_at, count)
+    block = tf.gather(best, found.indices // _BLOCK, batch_dims=1)
+    return found.values, block * _BLOCK + found.indices % _BLOCK
 
 
 def _last(x: Tensor, dim: DimensionLike) -> tf.Tensor:

@@ -94,7 +94,8 @@ def reduce_logsumexp(
             `reduced_dim`.
     """
     if extra_logit is None:
-        value = tf.reduce_logsumexp(x.value, x.shape.axis(reduced_dim))
+        function = kernel_reductions.row_logsumexp if scopes.in_kernel() else tf.reduce_logsumexp
+        value = function(x.value, x.shape.axis(reduced_dim))
         return make(x.mesh, value, x.shape - reduced_dim)
     # Written out: where all of x is -inf, the logarithm of its own sum would have no gradient.
     peak = stop_gradient(maximum(reduce_max(x, reduced_dim=reduced_dim), extra_logit))

@@ -1,4 +1,4 @@
-"""Cutting entries off a dimension, and adding entries at its ends."""
+"""Cutting entries off a dimension, adding entries at its ends, and writing over one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from mtf_models.errors import refuse
-from mtf_models.mesh.tensor import Tensor, operation, settle, size_value, sizes, unsplit
+from mtf_models.mesh import scopes
+from mtf_models.mesh.dimension import Dimension
+from mtf_models.mesh.elementwise import equal, where
+from mtf_models.mesh.indexing import mtf_range
+from mtf_models.mesh.reshape import transpose
+from mtf_models.mesh.tensor import Tensor, make, operation, settle, size_value, sizes, unsplit
 
 
 @operation
@@ -60,3 +65,43 @@ def pad(x: Tensor, paddings: Sequence[int], dim_name: str, pad_value: float = 0)
     fill = bool(pad_value) if x.dtype.is_bool else pad_value
     value = tf.pad(unsplit(x, [dim]), margins, constant_values=fill)
     return settle(x.mesh, value, shape, [shape.get_dim_by_name(dim_name)])
+
+
+@operation
+def with_entry(x: Tensor, entry: Tensor, index: Tensor, dim: Dimension) -> Tensor:
+    """A tensor with another entry at one place of a dimension.
+
+    On one device only the entry is written where `x` is used for nothing else.
+
+    Args:
+        x: any tensor.
+        entry: of its dtype and its dimensions but `dim`, in any order.
+        index: int32 scalar, the place; out of range is not allowed.
+        dim: a dimension of `x`.
+
+    Raises:
+        ShapeError: if `entry` has other dimensions.
+    """
+    alike = set(entry.shape) == set(x.shape - dim)
+    refuse(
+        f"with_entry of {x.shape} along {dim}",
+        [f"the entry is {entry.shape}, not {x.shape - dim}" if not alike else None],
+    )
+    if scopes.in_kernel() or not x.mesh.engine.writes_entries:  # XLA writes at fixed places only.
+        return where(equal(mtf_range(x.mesh, dim), index), entry, x, output_shape=x.shape)
+    axis = x.shape.axis(dim)
+    others = sum(1 << i for i in range(x.shape.ndims) if i != axis)
+    begins, ends = (
+        tf.stack([at if i == axis else 0 for i in range(x.shape.ndims)])
+        for at in (index.value, index.value + 1)
+    )
+    value = tf.raw_ops.TensorStridedSliceUpdate(
+        input=x.value,
+        begin=begins,
+        end=ends,
+        strides=[1] * x.shape.ndims,
+        value=tf.expand_dims(transpose(entry, x.shape - dim).value, axis),
+        begin_mask=others,
+        end_mask=others,
+    )
+    return make(x.mesh, value, x.shape)

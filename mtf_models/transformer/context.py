@@ -281,7 +281,8 @@ class Context:
             x: [batch, length, ...].
 
         Returns:
-            [batch, memory_length, ...].
+            [batch, memory_length, ...]; when decoding, [batch, ..., memory_length, the last one],
+            which is the order that products of heads take their operands in.
         """
         if not self.incremental:
             memory = mtf.rename_dimension(x, self.length_dim.name, self.memory_length_dim.name)
@@ -292,14 +293,13 @@ class Context:
                 )
             return memory
         key = self._key(name)
-        shape = Shape([self.memory_length_dim if d == self.length_dim else d for d in x.shape])
+        row = mtf.reshape(x, x.shape - self.length_dim)
         old = self.caches.get(key)
         if old is None:
+            shape = _by_heads(row.shape + self.memory_length_dim, self.memory_length_dim)
             old = mtf.zeros(self.mesh, shape, x.dtype)
         step = mtf.reshape(self.position, Shape())
-        here = mtf.equal(self.memory_position, step)
-        row = mtf.reshape(x, x.shape - self.length_dim)
-        self.caches[key] = mtf.where(here, row, old, output_shape=shape)
+        self.caches[key] = mtf.with_entry(old, row, step, self.memory_length_dim)
         return self.caches[key]
 
     def recent(self, name: str, x: Tensor, count: int) -> Tensor:
@@ -352,7 +352,9 @@ class Context:
             return compute(self.encoder_output)
         key = self._key(name)
         if key not in self.constants:
-            self.constants[key] = compute(self.encoder_output)
+            found = compute(self.encoder_output)
+            shape = _by_heads(found.shape, self.encoder_length_dim)
+            self.constants[key] = mtf.transpose(found, shape)
         return self.constants[key]
 
     def _key(self, name: str) -> str:
@@ -364,6 +366,12 @@ class Context:
         key = _unused(scopes.full_name(name), self._asked)
         self._asked.add(key)
         return key
+
+
+def _by_heads(shape: Shape, memory: Dimension) -> Shape:
+    """The shape with the positions of a memory last but one, behind batch and heads."""
+    *others, last = (shape - memory).dims
+    return Shape([*others, memory, last])
 
 
 def _unused(name: str, taken: Container[str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+import tensorflow as tf
+
 import mtf_models.mesh as mtf
 from mtf_models.decode.decoding import decode
 from mtf_models.decode.options import DecodeOptions
@@ -27,8 +29,11 @@ if TYPE_CHECKING:
 _LEAST_WEIGHTS = 2**22
 """Of so many weights compiling the loop as a kernel pays soon."""
 
-_MOST_ROWS = 1
-"""Products of a vector are those that XLA is fast at."""
+_MOST_ROWS = 32
+"""Of more rows products take the time, and XLA's are no faster than others."""
+
+_MOST_NARROW_ROWS = 1
+"""The same of activations narrower than float32: XLA widens weights at each product."""
 
 
 def decode_stepwise(
@@ -161,6 +166,8 @@ class StackStep(Step):
 
     def runs_as_kernel(self, count: int | Size) -> bool:
         """See `Step`: the small operations of few rows take longer than reading the weights."""
-        if isinstance(count, Size) or count > _MOST_ROWS:
+        wide = self.variable_dtype.activation.size >= tf.float32.size
+        most = _MOST_ROWS if wide else _MOST_NARROW_ROWS
+        if isinstance(count, Size) or count > most:
             return False
         return weights_in_use() >= _LEAST_WEIGHTS

@@ -62,6 +62,29 @@ def test_reductions_in_a_kernel_are_those_of_numpy(mesh):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+def test_large_reductions_in_a_kernel_are_those_of_numpy(mesh):
+    n, v = mtf.Dimension("n", 4), mtf.Dimension("v", 2**14)
+    value = np.random.default_rng(1).integers(-99, 99, (4, 2**14)).astype(np.float32) / 4
+    value[1, :] = -np.inf  # Nothing there, as where all is masked.
+    value[2, 5:] = -np.inf
+
+    def run(x):
+        largest = mtf.argmax(x, v)
+        return [mtf.reduce_logsumexp(x, v), mtf.reduce_max(x, reduced_dim=v), largest]
+
+    x = mtf.import_tf_tensor(mesh, value, [n, v])
+
+    def fused(value):
+        return [y.value for y in mtf.fused("large", run, [mtf.Tensor(mesh, x.shape, value)])]
+
+    with mesh.calling():
+        total, most, largest = (y.numpy() for y in tf.function(fused, autograph=False)(x.value))
+    assert mesh.engine.kernels
+    np.testing.assert_allclose(total, np.logaddexp.reduce(value, axis=1), rtol=1e-5)
+    np.testing.assert_array_equal(most, value.max(1))
+    np.testing.assert_array_equal(largest, value.argmax(1))  # There are many equal ones.
+
+
 def test_a_chain_is_compiled_once_for_each_key_and_shape(mesh):
     first, second, _ = apply(mesh, [double, double, lambda x: [x * 3.0]])
     np.testing.assert_array_equal(first, 2 * X)

@@ -114,6 +114,35 @@ class TestGather:
         with pytest.raises(ShapeError, match="no dimension vocab=17"):
             mtf.gather(table, ids, mtf.Dimension("vocab", 17))
 
+    def test_indices_that_are_known_to_be_in_range(self):
+        check_op(
+            lambda table, ids: mtf.gather(table, ids, V, in_range=True),
+            {"table": ([V, D], TABLE), "ids": ("batch:8", IDS % 16)},
+            lambda table, ids: table[ids],
+            placements=SPLIT,
+        )
+
+
+class TestTopK:
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_of_a_long_row_the_first_of_equal_entries_come_first(self, count):
+        values = np.random.default_rng(0).integers(0, 400, (3, 64 * 100)).astype(np.float32)
+        values[1] = 7.0
+        values[2, :] = -np.inf
+        values[2, 4000] = 1.0
+        x = mtf.import_tf_tensor(mtf.Mesh(), values, "n:3 long:6400")
+        best, place = mtf.top_k(x, x.shape.dims[1], mtf.Dimension("k", count))
+        right = np.argsort(-values, axis=1, kind="stable")[:, :count]
+        np.testing.assert_array_equal(place, right)
+        np.testing.assert_array_equal(best, np.take_along_axis(values, right, 1))
+
+
+class TestWriting:
+    def test_an_entry_of_other_dimensions_is_refused(self):
+        x = mtf.ones(mtf.Mesh(), [V, D])
+        with pytest.raises(ShapeError, match=r"the entry is Shape\[\], not Shape\[d_model=8\]"):
+            mtf.with_entry(x, mtf.ones(x.mesh, ""), mtf.constant(x.mesh, 3, dtype=tf.int32), V)
+
 
 class TestCutting:
     X = np.arange(16 * 8, dtype=np.float32).reshape(16, 8)

@@ -1,6 +1,7 @@
 """Operations that move entries along a dimension, join tensors and take them apart."""
 
 import numpy as np
+import tensorflow as tf
 
 import mtf_models as mtf
 from operation_cases.case import A, B, C, D, booleans, case, integers, normal
@@ -47,6 +48,15 @@ CASES = [
         lambda x: mtf.pad(x, [0, 8], "b", pad_value=True),
         lambda x: np.pad(x, [(0, 0), (0, 8)], constant_values=True),
         x=booleans(A, B),
+    ),
+    case(
+        "with_entry",
+        lambda x, y: mtf.with_entry(
+            x, y, mtf.constant(x.mesh, 5, dtype=tf.int32), x.shape.get_dim_by_name("b")
+        ),
+        lambda x, y: np.concatenate([x[:, :5], np.expand_dims(y.T, 1), x[:, 6:]], 1),
+        x=normal(A, B, D),
+        y=normal(D, A),
     ),
     case(
         "concat",
