@@ -236,13 +236,20 @@ class _Checker:
             else:
                 self._note(self.ignored, str(key), lost.origin)
 
-    def _check_references(self, kept: Mapping[Key, _Value], values: Mapping[str, Any]) -> None:
-        """Finds references to what the original has and this version has not."""
-        for key, found in kept.items():
-            for name in _names(expand(found.value, values)):
-                if name.kind is Kind.ABSENT:
-                    what = f"{key} asks for {short(name.selector)}"
-                    self._fault(found.origin, f"{what}, which is not available in this version")
+    def _check_references(self, kept: dict[Key, _Value], values: Mapping[str, Any]) -> None:
+        """Finds references to what the original has and this version has not.
+
+        What they would have read is given otherwise, or asked for where it is needed.
+        """
+        for key, found in list(kept.items()):
+            absent = [n for n in _names(expand(found.value, values)) if n.kind is Kind.ABSENT]
+            if absent and f"{key.selector}.{key.parameter}" in legacy.READERS:
+                self._note(self.ignored, f"{key} = {render(found.value)}", found.origin)
+                del kept[key]
+                continue
+            for name in absent:
+                what = f"{key} asks for {short(name.selector)}"
+                self._fault(found.origin, f"{what}, which is not available in this version")
 
     def _notices(self) -> Iterator[str]:
         for what, names in {

@@ -57,12 +57,20 @@ WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
         "gcp_project",
         "iterations_per_loop",
         "mesh_devices",
+        # A run that goes on is always the uninterrupted run.
+        "checkpoint_input_pipeline",
+        "skip_seen_data",
         "tpu",
         "tpu_job_name",
         "tpu_zone",
     ),
 }
 """Configurables, or some parameters of them, that mean nothing outside the original."""
+
+READERS = tuple(
+    f"{_UTILS}.run.{name}" for name in ("train_dataset_fn", "eval_dataset_fn", "vocabulary")
+)
+"""Parameters that name who reads data. A model is the same without them, whoever it was."""
 
 RENAMED: dict[str, str] = {
     "BitransformerFunnel.decode": "Bitransformer.decode",

@@ -215,3 +215,54 @@ def test_a_name_that_the_originals_own_files_qualify_wrongly(zoo):
     text = "dataset.get_tfds_vocabulary.dataset_name = 'lm1b/subwords32k'"
     config = parse_text(text)
     assert "get_tfds_vocabulary" in config.notices[0]
+
+
+FORMER_READERS = """
+import mesh_tensorflow.transformer.t2t_vocabulary
+dataset_name = "lm1b/subwords32k"
+utils.run.train_dataset_fn = @mesh_tensorflow.transformer.dataset.{reader}
+dataset.{reader}.dataset_name = %dataset_name
+dataset.{reader}.text2self = True
+utils.run.vocabulary = @mesh_tensorflow.transformer.{vocabulary}()
+{vocabulary}.{argument} = %dataset_name
+dataset.pack_dataset.use_custom_ops = False
+run.model_type = "lm"
+"""
+
+
+@pytest.mark.parametrize(
+    ("reader", "vocabulary", "argument"),
+    [
+        ("pretokenized_tfds_dataset", "vocabulary.get_tfds_vocabulary", "dataset_name"),
+        ("untokenized_tfds_dataset", "t2t_vocabulary.get_t2t_vocabulary", "vocabulary_filename"),
+        ("pretokenized_t2t_dataset", "t2t_vocabulary.get_t2t_vocabulary", "vocabulary_filename"),
+    ],
+)
+def test_a_model_is_the_same_whoever_read_its_data(zoo, reader, vocabulary, argument):
+    """As Mesh TensorFlow's `problems/*.gin` bind them; a task has to be named to train."""
+    text = FORMER_READERS.format(reader=reader, vocabulary=vocabulary, argument=argument)
+    config = parse_text(text)
+    assert config.query("run.model_type") == "lm"
+    assert config.query("run.train_dataset_fn") is None
+    assert config.query("run.vocabulary") is None
+    (ignored,) = (line for line in config.notices if line.startswith("not available"))
+    assert f"run.train_dataset_fn = @{reader}" in ignored
+    assert f"run.vocabulary = @{vocabulary.partition('.')[2]}()" in ignored
+
+
+def test_a_reader_that_is_not_here_does_not_leave_another_one(zoo):
+    text = FORMER_READERS.format(
+        reader="pretokenized_tfds_dataset",
+        vocabulary="vocabulary.get_tfds_vocabulary",
+        argument="dataset_name",
+    )
+    before = "run.train_dataset_fn = @mesh_train_dataset_fn"
+    assert parse_text(before + text).query("run.train_dataset_fn") is None
+
+
+def test_resuming_goes_on_with_the_data_whether_asked_or_not(zoo):
+    config = parse_text("run.skip_seen_data = True\nrun.checkpoint_input_pipeline = True")
+    (told,) = config.notices
+    assert told == (
+        "recognised, without effect here: run.checkpoint_input_pipeline, run.skip_seen_data"
+    )
