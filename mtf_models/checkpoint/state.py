@@ -22,5 +22,8 @@ def named_step(folder: Path) -> int | None:
 
     The recorded path may be of the machine that wrote it; only its last part counts.
     """
-    state = tf.train.get_checkpoint_state(str(folder))
+    try:
+        state = tf.train.get_checkpoint_state(str(folder))
+    except ValueError:  # TensorFlow sees to what else it cannot read.
+        return None
     return step_of(Path(state.model_checkpoint_path).name) if state else None

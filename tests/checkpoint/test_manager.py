@@ -187,6 +187,14 @@ def test_a_run_that_went_back_replaces_what_came_after(tmp_path, make_variables,
     assert f"Replacing {tmp_path / 'model.ckpt-10'}" in caplog.text
 
 
+@pytest.mark.parametrize("text", [b"\xff\xfe no text", b"no such field: 1", b""])
+def test_a_spoilt_list_of_checkpoints_is_no_loss(tmp_path, make_variables, text):
+    manager = CheckpointManager(tmp_path)
+    manager.save(5, make_variables("", seed=0))
+    (tmp_path / "checkpoint").write_bytes(text)
+    assert manager.chosen(None) == 5
+
+
 def test_a_step_counter_among_the_variables_is_global_step(tmp_path, make_variables):
     store = mtf.VariableStore(mtf.Mesh())
     with store.eager():
