@@ -7,8 +7,11 @@ import pytest
 import tensorflow as tf
 
 import mtf_models as mtf
+from mtf_models.checkpoint import Reader, locate
+from mtf_models.checkpoint.hugging_face import write_hugging_face
 from mtf_models.errors import CheckpointError, ConfigError
 from mtf_models.layers.loss import soft_cross_entropy
+from mtf_models.runtime.conversion.architecture_of_model import architecture_of
 from mtf_models.runtime.model import teacher
 from mtf_models.testing import check_op
 
@@ -106,6 +109,20 @@ def test_a_student_can_begin_with_what_it_shares_with_its_teacher(build, trained
     found = {name: model.variables[f"student/{name}"].numpy() for name in (shared, own)}
     np.testing.assert_array_equal(found[shared], stored.get_tensor(shared))
     np.testing.assert_array_equal(found[own], fresh.variables[f"student/{own}"].numpy())
+
+
+def test_a_hugging_face_folder_can_teach(fixtures_dir, tmp_path):
+    source = fixtures_dir / "t5_1_1_tiny"
+    trained = mtf.load_model(source, step=0)
+    reader = Reader(locate(source, 0))
+    write_hugging_face(tmp_path, architecture_of(trained), reader, {})
+    path = f"StudentTeacher.teacher_checkpoint = {str(tmp_path)!r}"
+    sizes = [f"make_bi_student_teacher.{side}_vocab_size = 128" for side in ("input", "output")]
+    model = mtf.build_model([str(source / "config.gin")], [*SOFT, TYPE, *sizes, path])
+    assert len(trained.variables) == sum(name.startswith("teacher/") for name in model.variables)
+    for name in trained.variables:
+        found = model.variables[f"teacher/{name}"].numpy()
+        np.testing.assert_array_equal(found, reader.read(name), err_msg=name)
 
 
 def test_a_teacher_of_other_sizes_is_refused_with_all_differences(build, trained):

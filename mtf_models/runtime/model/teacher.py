@@ -10,7 +10,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from mtf_models.checkpoint import Reader, locate
+from mtf_models.checkpoint import HuggingFaceReader, Reader, is_hugging_face_folder, locate
+from mtf_models.checkpoint.source import Source
 from mtf_models.config import Config
 from mtf_models.config.keys import Key
 from mtf_models.config.names import resolve
@@ -97,9 +98,9 @@ class _Stored:
         self._variables = variables
 
     @functools.cached_property
-    def _reader(self) -> Reader:
-        prefix = locate(self._path)
-        reader = Reader(prefix)
+    def _reader(self) -> Source:
+        theirs = is_hugging_face_folder(self._path)
+        reader = HuggingFaceReader(self._path) if theirs else Reader(locate(self._path))
         wanted = {
             name.removeprefix(_TEACHER): variable.shape.to_integer_list
             for name, variable in self._variables.items()
@@ -113,7 +114,7 @@ class _Stored:
         ]
         if faults:
             raise CheckpointError(
-                f"StudentTeacher.teacher_checkpoint {prefix} does not fit the teacher: "
+                f"StudentTeacher.teacher_checkpoint {self._path} does not fit the teacher: "
                 f"{'; '.join(faults)}. Bind teacher/... as the teacher was bound when it was "
                 "trained."
             )

@@ -31,7 +31,11 @@ def vocab_sizes(
             are T5's.
     """
     names = ("input_vocab_size", "output_vocab_size")
-    bound = [config.query(f"make_bitransformer.{name}") for name in names]
+    functions = ["make_bitransformer"]
+    if settings.model_type == "bi_student_teacher":
+        functions.insert(0, "make_bi_student_teacher")
+    found = [[config.query(f"{function}.{name}") for function in functions] for name in names]
+    bound = [next((size for size in sizes if size is not None), None) for sizes in found]
     known = settings.vocabulary or _table_sizes(reader) or (DEFAULT_VOCAB_SIZE,) * 2
     inputs, targets = (b if b is not None else k for b, k in zip(bound, known, strict=True))
     return inputs, targets
