@@ -11,6 +11,7 @@ from commands import mtf as command
 
 import mtf_models as mtf
 from mtf_models.errors import CheckpointError, ConfigError
+from mtf_models.runtime.folder import prepare
 from mtf_models.runtime.folder.run_folder import CONFIG_FILE, RunFolder
 from mtf_models.runtime.training import fine_tune, train
 
@@ -82,6 +83,13 @@ def test_fine_tuning_is_begun_as_the_original_does(folder, tmp_path, monkeypatch
     assert config.query("get_variable_dtype.slice_dtype") == "float32"
     assert config.query("mesh_train_dataset_fn.mixture_or_task_name") == "glue_ax_v002"
     assert config.query("run.train_steps") == 3 + 2
+
+
+def test_each_member_of_an_ensemble_can_have_its_own_batch(folder, monkeypatch):
+    begun = []
+    monkeypatch.setattr(train, "run", lambda given, **_: begun.append(given))
+    make(folder, ensemble_inputs=2).train("hundred", steps=5)
+    assert prepare.read_config(begun[0]).query("run.ensemble_inputs") == 2
 
 
 @pytest.mark.slow

@@ -12,6 +12,8 @@ import pytest
 import tensorflow as tf
 from commands import hashes, mtf, rows
 
+from mtf_models import load_model
+
 FIXTURE = Path(__file__).parent / "cli_run_tiny"
 TASK = (
     "--module_import=hundred_task",
@@ -188,6 +190,35 @@ def test_prompts_of_a_task_are_continued_by_a_decoder_alone(folder, tmp_path):
     assert read(tmp_path / "decoded" / "hundred_inputs") == prompts
     found = read(tmp_path / "decoded" / "hundred_0_outputs")
     assert [line.split()[0] for line in found] == [line.split()[0] for line in prompts]
+
+
+def test_what_follows_prompts_is_scored_by_a_decoder_alone(tmp_path):
+    """As likely as prompt and target together, given how likely the prompt is."""
+    lm = Path(__file__).parents[1] / "fixtures" / "lm_tiny"
+    copy = shutil.copytree(lm, tmp_path / "lm")
+    texts = {"inputs": ["66 10", "2 17 5"], "targets": ["7 8 9", "20"]}
+    params = []
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        params.append(f"--gin_param={name}_filename = '{tmp_path / name}'")
+    outcome = mtf(
+        "run",
+        f"--model_dir={copy}",
+        f"--gin_file={lm / 'config.gin'}",
+        *TASK,
+        "--gin_file=score_from_file.gin",
+        *params,
+        f"--gin_param=scores_filename = '{tmp_path / 'found'}'",
+        "--gin_param=run.eval_checkpoint_step = 0",
+    )
+    assert outcome.status == 0, outcome.err
+    prompts = np.array([[66, 10, 0, 0, 0, 0], [2, 17, 5, 0, 0, 0]])
+    whole = np.array([[66, 10, 7, 8, 9, 1], [2, 17, 5, 20, 1, 0]])
+    model = load_model(lm, step=0)
+    right = model.score({"targets": whole}).numpy() - model.score({"targets": prompts}).numpy()
+    np.testing.assert_allclose(np.array(read(tmp_path / "found.scores"), float), right, 1e-4)
+    assert read(tmp_path / "found.lengths") == ["4", "2"]
+    assert read(tmp_path / "found.targets") == ["7 8 9 1", "20 1"]
 
 
 INFER = ("--gin_file=infer.gin", "--gin_param=output_filename = 'unwritten'")

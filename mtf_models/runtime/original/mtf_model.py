@@ -47,6 +47,7 @@ class MtfModel:
         save_checkpoints_steps: steps between checkpoints.
         optimizer: the name of one, or None for the config's.
         variable_filter: what is trained, see `run.variable_filter`.
+        ensemble_inputs: how many members an ensemble has, each of which trains on its own batch.
         extra_gin_bindings: applied last.
         gin_files: gin files of the model.
         gin_location_prefix: folders in which they are looked for too.
@@ -78,7 +79,7 @@ class MtfModel:
         optimizer: str | None = None,
         predict_fn: Any = None,
         variable_filter: str | None = None,
-        ensemble_inputs: Any = None,
+        ensemble_inputs: int | None = None,
         iterations_per_loop: int | None = None,
         extra_gin_bindings: Sequence[str] | None = None,
         *,
@@ -96,7 +97,7 @@ class MtfModel:
             iterations_per_loop=iterations_per_loop,
             autostack=None if autostack else False,
         )
-        _refuse(predict_fn=predict_fn, ensemble_inputs=ensemble_inputs)
+        _refuse(predict_fn=predict_fn)
         self.model_dir = str(model_dir)
         self.batch_size = batch_size
         self._gin_files = tuple(gin_files)
@@ -114,6 +115,7 @@ class MtfModel:
             "save_checkpoints_steps": save_checkpoints_steps,
             "optimizer": _named(optimizer, "optimizer"),
             "variable_filter": variable_filter,
+            "ensemble_inputs": ensemble_inputs,
         }
 
     def train(

@@ -33,7 +33,7 @@ class Scored:
     Attributes:
         score: natural logarithm.
         targets: the ids that were scored, without padding.
-        inputs: the ids that were given, without padding; none of a decoder-only model.
+        inputs: the ids that were given, without padding.
         texts: `inputs_pretokenized` and `targets_pretokenized`, if the dataset has them.
     """
 
@@ -140,7 +140,8 @@ def score_from_strings(
     Args:
         used: what scores.
         inputs: a file with one text a line, or the texts; each stands for as many targets as there
-            are for one. None for a decoder-only model.
+            are for one. Of a decoder-only model they are prompts, which nothing ends; None for
+            targets that begin a text.
         targets: likewise.
         score_postprocess_fn: is given the results and the vocabularies.
         eos_id: ends each text.
@@ -150,11 +151,6 @@ def score_from_strings(
         What `score_postprocess_fn` returns.
     """
     texts = [_texts(targets)] if inputs is None else [_texts(targets), _texts(inputs)]
-    if used.reads_prompts and inputs is not None:
-        raise ConfigError(
-            "score_from_strings.inputs is given, and this model is decoder-only: it has no inputs. "
-            "Bind score_from_strings.inputs = None, or take model_type delimited_lm."
-        )
     ids = {
         "targets": [
             encode(used.vocabularies.targets, text, *([eos_id] if score_eos else []))
@@ -164,7 +160,10 @@ def score_from_strings(
     if inputs is not None:
         times = _targets_of_each(*texts)
         repeated = [text for text in texts[1] for _ in range(times)]
-        ids["inputs"] = [encode(used.vocabularies.inputs, text, eos_id) for text in repeated]
+        ending = () if used.reads_prompts else (eos_id,)
+        ids["inputs"] = [encode(used.vocabularies.inputs, text, *ending) for text in repeated]
+    if used.reads_prompts:
+        ids = {"targets": _after_prompts(ids["targets"], ids.get("inputs"))}
     return score_postprocess_fn(list(_scored(used, used.batches(ids))), used.vocabularies)
 
 
@@ -245,8 +244,18 @@ def _scored(used: UsedModel, batches: Iterator[Any]) -> Iterator[Scored]:
         for row, example in enumerate(batch.examples):
             given = {n: np.trim_zeros(ids[row], "b") for n, ids in batch.features.items()}
             texts = {n: x for n, x in example.items() if n.endswith("_pretokenized")}
-            inputs = given.get("inputs", np.array([], np.int32))
-            yield Scored(float(scores[row]), given["targets"], inputs, texts)
+            targets = given["targets"]
+            inputs = given.get("inputs", -targets[targets < 0])
+            yield Scored(float(scores[row]), targets[targets >= 0], inputs, texts)
+
+
+def _after_prompts(
+    targets: Sequence[np.ndarray], prompts: Sequence[np.ndarray] | None
+) -> list[np.ndarray]:
+    """Targets after their prompts; those are negative, which is read and not scored."""
+    if prompts is None:
+        return list(targets)
+    return [np.concatenate([-p, t]) for p, t in zip(prompts, targets, strict=True)]
 
 
 def _write_records(path: Path, records: Iterable[bytes]) -> None:
