@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
+import mtf_models as mtf
+from mtf_models.checkpoint import Reader, locate
+from mtf_models.config import parse
+from mtf_models.configurable import configurable
 from mtf_models.errors import ConfigError
+from mtf_models.runtime.folder.load import restored_model
+from mtf_models.runtime.registry import register
 
 # Tokens share the slots of experts with all that are read together. The original reads prompts with
 # the padding behind them, and goes on with each row from its own position.
@@ -25,7 +31,15 @@ def decoding(recorded, model):
 
 # While it decodes, the original takes every target for the first one of its row: not what it was
 # trained for, nor what it scores by.
-APART = ["encdec_span_bias"]
+APART = "encdec_span_bias"
+
+
+@configurable(module="original_spans")
+def first_of_the_row(context):
+    """[length, memory_length] int32, where every target stands before the first gap."""
+    length, memory = context.length_dim, context.encoder_length_dim
+    place = mtf.mtf_range(context.mesh, length) * 0
+    return mtf.sub(place, mtf.mtf_range(context.mesh, memory), output_shape=[length, memory])
 
 
 @pytest.fixture
@@ -59,9 +73,21 @@ def test_greedy_ids(recorded, decode):
         pytest.skip("the original does not decode this model")
     if recorded.folder.name in PROMPTS_SHARE_SLOTS:
         pytest.skip("other tokens share the slots of experts")
-    if recorded.folder.name in APART:
+    if recorded.folder.name == APART:
         pytest.skip("the original decodes otherwise than it scores")
     np.testing.assert_array_equal(decode().ids, recorded["decode/greedy_ids_cleaned"])
+
+
+@pytest.mark.parametrize("recorded", [APART], indirect=True)
+def test_the_original_decodes_spans_as_if_they_stood_in_the_first_place(recorded):
+    fault = "enc_dec_attention_bias.relative_position_fn = @first_of_the_row"
+    register()
+    sizes = [f"make_bitransformer.{side}_vocab_size = 60" for side in ("input", "output")]
+    config = parse([str(recorded.folder / "operative_config.gin")], [*sizes, fault])
+    reader = Reader(locate(recorded.folder, 0))
+    model = restored_model(reader, config, mtf.Mesh())[0]
+    found = model.decode({"inputs": recorded["decode/inputs"]})
+    np.testing.assert_array_equal(found.ids, recorded["decode/greedy_ids_cleaned"])
 
 
 def test_scores_are_those_of_the_decoded_ids(recorded, model):
