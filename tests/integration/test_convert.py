@@ -94,6 +94,14 @@ def test_there_and_back_through_an_ensemble(tmp_path, fixtures_dir):
     np.testing.assert_array_equal(read(tmp_path / "equal")[f"{Q}_slot_vr"], np.stack([slot] * 3))
 
 
+def test_an_ensemble_of_what_cannot_be_in_one_is_not_written(tmp_path, fixtures_dir):
+    source = fixtures_dir / "bi_switch_tiny"
+    outcome = mtf("convert", source, "--autoensemble=2", f"--output={tmp_path / 'both'}")
+    assert outcome.status == 2
+    assert "MoE1D is a mixture of experts, which an ensemble cannot have" in outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def _ensembles(config):
     """What a config binds last, by scope."""
     found = re.findall(r"^(.*)Unitransformer\.ensemble = (\w+)$", config, re.MULTILINE)

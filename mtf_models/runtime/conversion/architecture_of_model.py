@@ -91,7 +91,7 @@ def _read(model: Model) -> Architecture | SingleStack:
             "have one vocabulary."
         )
     attention = _first(encoder, SelfAttention)
-    feed_forward = _first(encoder, DenseReluDense)
+    feed_forward = _feed_forward(network)
     activation, gated = _activation(feed_forward)
     in_every_layer = attention.relative_attention_type == "bias"
     rows = encoder.vocab(sizes[0]).classes
@@ -175,7 +175,17 @@ def _first(stack: Unitransformer, kind: type[Layer]) -> Layer:
     return found[0]
 
 
-def _activation(layer: DenseReluDense) -> tuple[str, bool]:
+def _feed_forward(network: Bitransformer) -> DenseReluDense | MoE1D:
+    """Any of the feed-forward layers, which are alike; one that is no mixture if there is one."""
+    layers = [s for stack in (network.encoder, network.decoder) for s in stack.layer_stack.layers]
+    for kind in (DenseReluDense, MoE1D):
+        found = [layer for layer in layers if type(layer) is kind]
+        if found:
+            return found[0]
+    return _first(network.encoder, DenseReluDense)
+
+
+def _activation(layer: DenseReluDense | MoE1D) -> tuple[str, bool]:
     """The activation, and whether it gates a second projection."""
     gated = isinstance(layer.activation, Sequence) and not isinstance(layer.activation, str)
     activation = layer.activation[0] if gated else layer.activation

@@ -9,15 +9,19 @@ from typing import Any
 
 import tensorflow as tf
 
+from mtf_models import config as gin_config
 from mtf_models.checkpoint import CheckpointManager, Reader, combine, locate, write
 from mtf_models.checkpoint.locate import folder_of
 from mtf_models.checkpoint.names import STATE_FILE, is_slot, prefix_of, step_of
 from mtf_models.checkpoint.state import state_text
 from mtf_models.config.statements import Binding, read
 from mtf_models.errors import CheckpointError, ConfigError
+from mtf_models.mesh import Mesh
 from mtf_models.mesh.dtype import as_dtype
 from mtf_models.runtime.folder.recorded_config import CONFIG_FILE
+from mtf_models.runtime.model.build import model_from_config
 from mtf_models.runtime.options import ConvertOptions
+from mtf_models.runtime.registry import register
 from mtf_models.runtime.whole_file import new_folder
 
 _log = logging.getLogger("mtf_models")
@@ -28,6 +32,7 @@ def run(options: ConvertOptions) -> None:
 
     Raises:
         ConfigError: if the flags do not fit each other or the number of sources.
+            Also if the model has layers that an ensemble cannot have.
         CheckpointError: if a source is missing or torn, or they are not of one model.
     """
     _check_count(options)
@@ -42,6 +47,8 @@ def run(options: ConvertOptions) -> None:
         write(prefix_of(folder, step), entries, {STATE_FILE: state_text(step, [step])})
         if config is not None:
             (folder / CONFIG_FILE).write_text(config, encoding="utf-8")
+            if members:
+                _check_ensemble(folder, step)
     print(_summary(readers, step, len(entries) - 1, options), end="")
 
 
@@ -123,6 +130,13 @@ def _check_single(text: str, file: Path) -> None:
             f"{file.parent} is an ensemble of {there} already, and its members cannot be ensembles:"
             " take one of them, by --extract_first, or what they were made of."
         )
+
+
+def _check_ensemble(folder: Path, step: int) -> None:
+    """Builds the model that was written, which is refused if members cannot have its layers."""
+    register()
+    config = gin_config.parse([str(folder / CONFIG_FILE)], ["utils.run.vocabulary = None"])
+    model_from_config(config, Mesh(), reader=Reader(prefix_of(folder, step)))
 
 
 def _report_differences(ours: Path, theirs: Path) -> None:
