@@ -12,6 +12,7 @@ from mtf_models.data.objectives import check_objective
 from mtf_models.data.packing import fill_rows
 from mtf_models.data.sources import feature_lengths
 from mtf_models.data.tasks import tasks_with_split
+from mtf_models.data.without_examples import without_examples
 from mtf_models.errors import DataError
 
 _SEED = 12345  # So that an objective makes the same gaps each time; the original's.
@@ -90,10 +91,7 @@ def require_examples(tasks: Sequence[seqio.Task], split: str) -> None:
     """
     empty = [task.name for task in tasks if _is_empty(task, split)]
     if empty:
-        raise DataError(
-            f"The split {split!r} of {' and of '.join(empty)} has no example to evaluate: take "
-            "another split, or put examples into this one."
-        )
+        raise without_examples(split, empty)
 
 
 def _is_empty(task: seqio.Task, split: str) -> bool:

@@ -12,10 +12,12 @@ import seqio
 import tensorflow as tf
 
 from mtf_models.data.packing import Example
-from mtf_models.errors import DataError
+from mtf_models.data.whole_blocks import whole_blocks
+from mtf_models.data.without_examples import without_examples
 
 MEMORY_BOUND = 2**30  # bytes
 _BLOCK = 256
+_MORE = 1  # Than fits is kept of an example, by which packing knows that it was cut.
 _DETERMINISTIC = (seqio.preprocessors.append_eos, seqio.preprocessors.append_eos_after_trim)
 
 
@@ -133,23 +135,28 @@ def _repeats(task: seqio.Task) -> bool:
 def _read(
     task: seqio.Task, split: str, lengths: Mapping[str, int], seed: int, epoch: int, start: int
 ) -> Iterator[_Block]:
-    dataset = task.get_dataset(
-        lengths,
-        split,
-        shuffle=True,
-        seed=int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0]) >> 1,
-        num_epochs=1,
-        trim_output_features=False,
-    )
-
-    def cut(example: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        # One more than fits, by which packing knows that something was cut.
-        return {name: example[name][: length + 1] for name, length in lengths.items()}
-
-    blocks = dataset.skip(start).map(cut).padded_batch(_BLOCK)
+    drawn = int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0]) >> 1
+    longest = {name: length + _MORE for name, length in lengths.items()}
+    blocks = whole_blocks(task, split, longest, drawn, start, _BLOCK)
+    if blocks is None:
+        blocks = _joined_blocks(task, split, lengths, drawn, start)
     empty = True
     for arrays in blocks.prefetch(tf.data.AUTOTUNE).as_numpy_iterator():
         empty = False
         yield _Block(arrays)
     if empty and start == 0:
-        raise DataError(f"The split {split!r} of {task.name} has no example to train on.")
+        raise without_examples(split, [task.name])
+
+
+def _joined_blocks(
+    task: seqio.Task, split: str, lengths: Mapping[str, int], seed: int, start: int
+) -> tf.data.Dataset:
+    """Blocks of the examples that SeqIO makes one by one."""
+    dataset = task.get_dataset(
+        lengths, split, shuffle=True, seed=seed, num_epochs=1, trim_output_features=False
+    )
+
+    def cut(example: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return {name: example[name][: length + _MORE] for name, length in lengths.items()}
+
+    return dataset.skip(start).map(cut).padded_batch(_BLOCK)

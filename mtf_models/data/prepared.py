@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import seqio
+import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from mtf_models.data.user_cache import user_cache
@@ -71,6 +72,20 @@ class PreparedSource(seqio.TfdsDataSource):
         loader = super().tfds_dataset
         loader.override_data_dir(str(folder))
         return loader
+
+    def records(self, split: str) -> tf.data.Dataset | None:
+        """The serialised examples of a split, in the order in which `get_dataset` has them.
+
+        None if several files have them, of which `get_dataset` makes an order of its own, or they
+        are no TFRecords.
+        """
+        info = self.tfds_dataset.info
+        files = info.splits[split].filepaths
+        if len(files) > 1 or info.file_format is not tfds.core.FileFormat.TFRECORD:
+            return None
+        dataset = tf.data.TFRecordDataset([str(file) for file in files])
+        whole = tf.data.experimental.assert_cardinality(info.splits[split].num_examples)
+        return dataset.apply(whole)
 
 
 def prepare(builder_class: type[tfds.core.GeneratorBasedBuilder], folder: Path) -> None:

@@ -13,6 +13,7 @@ from mtf_models.data.encoding import encoding_of
 from mtf_models.data.files.content import matching
 from mtf_models.data.files.table import Row, Table
 from mtf_models.data.tasks import tasks_with_split
+from mtf_models.data.without_examples import without_examples
 from mtf_models.errors import DataError
 
 _OUTPUTS = (
@@ -102,10 +103,7 @@ def records_of_split(
     examples = itertools.islice(dataset.as_numpy_iterator(), num_examples)
     records = [_of_example(task, example, needed) for example in examples]
     if not records:
-        raise DataError(
-            f"The split {split!r} of {task_name} has no example: take another split, or put "
-            "examples into this one."
-        )
+        raise without_examples(split, [task_name])
     return records
 
 

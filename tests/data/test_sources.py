@@ -170,7 +170,7 @@ def test_an_error_while_reading_reaches_the_caller(make_task):
     task = make_task("empty", [])
     with training_batches(task, LENGTHS, 4, seed=1) as stream:
         for _ in range(2):
-            with pytest.raises(DataError, match="no example to train on"):
+            with pytest.raises(DataError, match="empty has no example: take another split"):
                 next(stream)
 
 

@@ -56,7 +56,7 @@ def test_an_empty_split(folder, task):
     before = hashes(folder)
     outcome = mtf("eval", f"--model_dir={folder}", f"--task={task}", "--split=empty")
     assert outcome.status == 2
-    assert f"The split 'empty' of {task} has no example to evaluate: take another" in outcome.err
+    assert f"The split 'empty' of {task} has no example: take another" in outcome.err
     assert hashes(folder) == before
 
 

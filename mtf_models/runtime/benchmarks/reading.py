@@ -129,7 +129,7 @@ def _text(found: Figures) -> str:
         f"machine  {found['machine']}, {found['date']}",
         f"rounds   {found['rounds']} of {found['batches']} batches; per second, median (least to "
         "most): read by one core, trained by all",
-        f"{'config':<36}{'examples read':<30}{'tokens read':<36}{'tokens trained':<30}{'times':>6}",
+        f"{'config':<36}{'examples read':<34}{'tokens read':<42}{'tokens trained':<34}{'times':>6}",
     ]
     for row in found["runs"]:
         read, tokens, trained = (
@@ -137,6 +137,6 @@ def _text(found: Figures) -> str:
             for name in ("examples_per_second", "tokens_per_second", "trained_tokens_per_second")
         )
         lines.append(
-            f"{row['config']:<36}{read:<30}{tokens:<36}{trained:<30}{row['times_model']:>6}"
+            f"{row['config']:<36}{read:<34}{tokens:<42}{trained:<34}{row['times_model']:>6}"
         )
     return "\n".join(lines)

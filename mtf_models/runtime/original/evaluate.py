@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mtf_models.errors import DataError
+from mtf_models.data.without_examples import without_examples
 from mtf_models.runtime.bindings.tasks import TaskOptions
 from mtf_models.runtime.folder.metrics import MetricsWriter
 from mtf_models.runtime.original.used_model import UsedModel, decode, in_a_line, write_lines
@@ -89,7 +89,7 @@ def longest_examples(name: str, split: str, count: int | None = None) -> dict[st
             for feature in task.output_features:
                 longest[feature] = max(longest.get(feature, 1), len(example[feature]))
     if not longest:
-        raise DataError(f"The split {split!r} of {name} has no example.")
+        raise without_examples(split, [name])
     return longest
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import mtf_models.mesh as mtf
-from mtf_models.errors import DataError
+from mtf_models.data.without_examples import without_examples
 from mtf_models.layers.loss import softmax_cross_entropy
 from mtf_models.runtime.folder.metrics import MetricsWriter
 from mtf_models.runtime.model.model import Model
@@ -58,7 +58,7 @@ def _totals_of_task(
     for batch in reporting_trimmed(itertools.islice(batches, steps), lengths):
         totals.add(used.model, batch.features, batch.rows)
     if not totals.losses:
-        raise DataError(f"The split {split!r} of {task.name} has no example.")
+        raise without_examples(split, [task.name])
     if next(batches, None) is None:
         return totals, ""
     total = task.num_input_examples(split)

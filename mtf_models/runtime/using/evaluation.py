@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mtf_models.errors import ConfigError, DataError
+from mtf_models.data.without_examples import without_examples
+from mtf_models.errors import ConfigError
 from mtf_models.runtime.bindings.tasks import TaskOptions
 from mtf_models.runtime.model.decode_request import DecodeRequest, length_of
 from mtf_models.runtime.model.model import Model
@@ -148,10 +149,7 @@ def _evaluate_task(model: Model, task: Any, plan: Plan) -> Evaluation:
             ids = model.decode(batch.features, **decode).ids.numpy()[: batch.rows]
             texts += (plan.texts_of or decode_texts)(task, ids)
     if not examples:
-        raise DataError(
-            f"The split {plan.split!r} of {task.name} has no example to evaluate: its "
-            "preprocessors leave none. Take another split, or mend them."
-        )
+        raise without_examples(plan.split, [task.name])
     metrics = _metrics(task, examples, texts, scores)
     if plan.scores and not plan.as_the_original:
         loss = -float(np.sum(scores)) / max(tokens, 1)

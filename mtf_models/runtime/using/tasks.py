@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mtf_models.data.without_examples import without_examples
 from mtf_models.errors import ConfigError, DataError
 from mtf_models.runtime import registry
 from mtf_models.runtime.bindings.text_task import columns_of, described, text_task
@@ -77,7 +78,7 @@ def show_task(options: ShowTaskOptions) -> None:
     dataset = stages.tokenised(task, options.split, limits).take(options.num_examples)
     examples = list(dataset.as_numpy_iterator())
     if not examples:
-        raise DataError(f"The split {options.split!r} of {task.name} has no example.")
+        raise without_examples(options.split, [task.name])
     # What is not required may not be there.
     limits = {name: limit for name, limit in limits.items() if name in examples[0]}
     shown = [{name: example[name] for name in limits} for example in examples[: options.show]]
