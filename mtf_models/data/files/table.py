@@ -56,6 +56,7 @@ class _File:
         bounds: begin and end of each good row in the content, int64 [rows, 2].
     """
 
+    path: str
     kind: Format
     columns: Mapped
     content: Content
@@ -114,6 +115,10 @@ class Table:
             raise DataError(f"{names} {there} no line{lost}.")
         if self.faults:
             _log.warning("%s", self.skipped())
+        faulty = {fault.path for fault in self.faults}
+        empty = [f.path for f in self._files if not len(f.bounds) and f.path not in faulty]
+        if empty:
+            _log.warning("%s: no line there; the other files are read.", ", ".join(empty))
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -134,9 +139,10 @@ class Table:
             return ""
         counts = collections.Counter(fault.reason for fault in self.faults)
         reasons = "; ".join(f"{count} × {reason}" for reason, count in counts.most_common())
-        total = len(self) + len(self.faults)
-        files = ", ".join(dict.fromkeys(fault.path for fault in self.faults))
-        return f"Skipped {len(self.faults)} of {total:,} lines of {files}: {reasons}."
+        files = dict.fromkeys(fault.path for fault in self.faults)
+        good = sum(len(file.bounds) for file in self._files if file.path in files)
+        total = good + len(self.faults)
+        return f"Skipped {len(self.faults)} of {total:,} lines of {', '.join(files)}: {reasons}."
 
     def _read(self, path: str) -> _File:
         kind = format_of(path)
@@ -154,7 +160,7 @@ class Table:
             else:
                 bounds.append((span.begin, span.end))
         found = np.array(bounds, np.int64).reshape(-1, 2)
-        return _File(kind, columns or Mapped({}, None, False), content, found)
+        return _File(path, kind, columns or Mapped({}, None, False), content, found)
 
     def _parsed(
         self, path: str, kind: Format, content: Content, spans: Iterator[Span]

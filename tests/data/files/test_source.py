@@ -136,6 +136,17 @@ def test_lines_that_do_not_fit_are_skipped_and_counted_by_reason(tmp_path, caplo
     )
 
 
+def test_of_several_files_the_bad_and_the_empty_ones_are_named(tmp_path, caplog):
+    for name, content in (("a", b"a\tb\nc\td\n"), ("b", b"e\tf\nx\n"), ("c", b""), ("d", b"")):
+        (tmp_path / f"{name}.tsv").write_bytes(content)
+    assert len(texts(str(tmp_path / "*.tsv"), on_bad="skip")) == 3
+    bad, *empty = (str(tmp_path / f"{name}.tsv") for name in "bcd")
+    assert caplog.messages == [
+        f"Skipped 1 of 2 lines of {bad}: 1 × expected 2 fields, found 1.",
+        f"{', '.join(empty)}: no line there; the other files are read.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
