@@ -106,5 +106,6 @@ def _range_faults(name: str, ids: np.ndarray, lowest: int | None, size: int) -> 
     more = f" and {others} more" if others else ""
     return [
         f"{name} has the id {ids[row, column]} at [{row}, {column}]{more}, and ids are 0 to"
-        f" {size - 1} in a vocabulary of {size}"
+        f" {size - 1} in the model's vocabulary of {size}: encode with that one (`mtf tasks show`"
+        " counts such ids of a task)"
     ]

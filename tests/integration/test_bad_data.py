@@ -50,6 +50,7 @@ def test_ids_beyond_the_vocabulary(tmp_path):
     outcome = mtf("train", *GIVEN, "--gin_param=MIXTURE_NAME = 'odd_beyond'", f"--model_dir={run}")
     assert outcome.status == 1, outcome.err  # They are seen when their batch comes.
     assert "inputs has the id 9000" in outcome.err and "ids are 0 to 258" in outcome.err
+    assert "encode with that one (`mtf tasks show`" in outcome.err
     assert not list(run.glob("model.ckpt-*"))
 
 
