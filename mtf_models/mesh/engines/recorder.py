@@ -28,6 +28,9 @@ READ_NAME = "read"
 GRADIENTS = "gradients"
 """The name of the operation in which gradients are taken."""
 
+FUSED_NAME = "fused"
+"""The name of the operation that runs a chain of others."""
+
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_.\\/-]")
 """What names in a graph cannot contain."""
 

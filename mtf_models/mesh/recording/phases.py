@@ -6,7 +6,6 @@ import enum
 import re
 
 from mtf_models.mesh.engines.recorder import BACKWARD_NAME
-from mtf_models.mesh.recording.program import Node
 
 _NUMBER = re.compile(r"\.(\d+)/")
 
@@ -19,18 +18,21 @@ class Phase(enum.StrEnum):
     UPDATE = "update"
 
 
-def key_of(node: Node) -> tuple[int, Phase]:
-    """The number of the operation of the language that a node belongs to, or -1; and the phase."""
-    found = _NUMBER.findall(node.name)
-    if node.name.startswith(f"{Phase.UPDATE}/"):
+Key = tuple[int, Phase]
+"""The number of an operation of the language, or -1 if there is none; and the phase."""
+
+
+def key_of(name: str, kind: str) -> Key:
+    """Where an operation of the graph belongs.
+
+    Args:
+        name: its name in the graph.
+        kind: TensorFlow's name of the operation.
+    """
+    found = _NUMBER.findall(name)
+    if name.startswith(f"{Phase.UPDATE}/"):
         phase = Phase.UPDATE
     else:
-        is_backward = BACKWARD_NAME in node.name or node.type == "AddN"
+        is_backward = BACKWARD_NAME in name or kind == "AddN"
         phase = Phase.BACKWARD if is_backward else Phase.FORWARD
     return int(found[-1]) if found else -1, phase
-
-
-def named(phase: Phase, number: int) -> str:
-    """A name that has this key."""
-    first = {Phase.UPDATE: f"{Phase.UPDATE}/", Phase.BACKWARD: f"{BACKWARD_NAME}/"}.get(phase, "")
-    return f"{first}copy.{number}/"

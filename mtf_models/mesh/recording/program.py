@@ -16,6 +16,7 @@ from mtf_models.errors import MtfError
 from mtf_models.mesh.engines.recorder import Argument, RecorderEngine
 from mtf_models.mesh.layout import Layout
 from mtf_models.mesh.recording.constants import known_value
+from mtf_models.mesh.recording.phases import Key, key_of
 
 _FUNCTIONS = frozenset(
     """Case If PartitionedCall StatefulPartitionedCall StatelessCase StatelessIf StatelessWhile
@@ -51,11 +52,11 @@ class Node:
         index: its place in the program.
         type: TensorFlow's name of the operation, or one of those above.
         name: its name in the graph, which begins with where in the program it is.
+        key: the operation of the language, and the phase, that it belongs to.
         inputs: its operands.
         input_sizes: the sizes of each operand.
         sizes: the sizes of each result.
         dtypes: the dtype of each result.
-        attribute: looks an attribute up by name.
         operation: of the graph.
         layout: what a pin or an argument is laid out like; else None.
     """
@@ -63,6 +64,7 @@ class Node:
     index: int
     type: str
     name: str
+    key: Key
     inputs: tuple[Value, ...]
     input_sizes: tuple[tuple[int, ...], ...]
     sizes: tuple[tuple[int, ...], ...]
@@ -70,7 +72,7 @@ class Node:
     operation: tf.Operation
     layout: Layout | None = None
 
-    def copied(self, index: int, name: str, inputs: tuple[Value, ...]) -> Node:
+    def copied(self, index: int, name: str, key: Key, inputs: tuple[Value, ...]) -> Node:
         """The same operation elsewhere, on other operands of the same sizes.
 
         What adds values up may have more of them.
@@ -81,6 +83,7 @@ class Node:
             index,
             self.type,
             name,
+            key,
             inputs,
             input_sizes,
             self.sizes,
@@ -211,9 +214,11 @@ class _Reader:
         given = zip(call.body.inputs, call.inputs, strict=True)
         same_as = {self.value(before): self.value(now) for before, now in given}
         for node in self._body(call.body.scope):
+            copied = call.scope + node.name[len(call.body.scope) :]
             copy = node.copied(
                 len(self.nodes),
-                call.scope + node.name[len(call.body.scope) :],
+                copied,
+                key_of(copied, node.type),
                 tuple(same_as.get(value, value) for value in node.inputs),
             )
             for number in range(len(node.sizes)):
@@ -243,6 +248,7 @@ class _Reader:
             len(self.nodes),
             kind,
             operation.name,
+            key_of(operation.name, kind),
             tuple(self.value(x) for x in inputs),
             tuple(_sizes(x) for x in inputs),
             tuple(_sizes(x) for x in operation.outputs),

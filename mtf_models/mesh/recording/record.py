@@ -21,7 +21,7 @@ from mtf_models.mesh.random import RandomStream, random_stream
 from mtf_models.mesh.recording.collectives import Collective, collectives_of
 from mtf_models.mesh.recording.flops import flops_of, flops_on_device
 from mtf_models.mesh.recording.memory import Memory, memory_of
-from mtf_models.mesh.recording.phases import Phase, key_of
+from mtf_models.mesh.recording.phases import Key, Phase
 from mtf_models.mesh.recording.program import Node, Program, Value, read
 from mtf_models.mesh.recording.propagation import layouts_of
 from mtf_models.mesh.recording.unrolling import Counted, unrolled
@@ -102,7 +102,7 @@ class Recording:
         for repeat in repeats:
             counted = unrolled(counted, repeat)
         program, noted, layouts, exchanges = counted
-        self.memory: Memory = memory_of(program, layouts, mesh.axes, exchanges)
+        self.memory: Memory = memory_of(program, layouts, mesh.axes, exchanges, noted)
         self.flops_on_device = sum(flops_on_device(n, layouts, mesh.axes) for n in program.nodes)
         self.largest = max(_bytes(n, layouts, mesh.axes) for n in program.nodes)
         self.operations = _operations(program, noted, exchanges)
@@ -250,14 +250,13 @@ def _operations(
     program: Program, noted: list[Noted], exchanges: list[Collective]
 ) -> list[Operation]:
     """The operations of the language, each with what the graph has of it in one phase."""
-    flops: Counter[tuple[int, Phase]] = Counter()
-    found: dict[tuple[int, Phase], list[Exchange]] = {}
+    flops: Counter[Key] = Counter()
+    found: dict[Key, list[Exchange]] = {}
     for node in program.nodes:
-        key = key_of(node)
-        flops[key] += flops_of(node)
-        found.setdefault(key, [])
+        flops[node.key] += flops_of(node)
+        found.setdefault(node.key, [])
     for kind, axes, size, index in exchanges:
-        found[key_of(program.nodes[index])].append(Exchange(kind, axes, size))
+        found[program.nodes[index].key].append(Exchange(kind, axes, size))
     rest = Noted("gradient", [], [])
     operations = []
     for (number, phase), listed in found.items():

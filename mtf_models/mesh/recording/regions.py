@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from mtf_models.mesh.engines.recorder import GRADIENTS, READ_NAME, Noted, Repeat
-from mtf_models.mesh.recording.phases import Phase, key_of
+from mtf_models.mesh.recording.phases import Phase
 from mtf_models.mesh.recording.program import Node, Program, Value
 
 
@@ -68,7 +68,7 @@ class Regions:
         return {nodes[-1].index: nodes for nodes in found.values()}
 
     def _stretch(self, node: Node) -> Hashable:
-        number, phase = key_of(node)
+        number, phase = node.key
         if node.index in self._program.arguments:
             # Variables are before slots, with those of other parts between.
             before = [i for i in self._program.arguments if i < node.index]
@@ -111,7 +111,7 @@ class Regions:
 
     def _place(self, node: Node) -> None:
         argument = self._program.arguments.get(node.index)
-        number, _ = key_of(node)
+        number, _ = node.key
         place = self._noted[number].place if number >= 0 else ""
         name = argument.name if argument else place
         scope = next((s for s in self._scopes if name.startswith(s)), None)
@@ -131,4 +131,4 @@ class Regions:
 
 
 def _kind(node: Node) -> tuple[object, ...]:
-    return node.type, node.sizes, node.dtypes, node.layout, key_of(node)[1]
+    return node.type, node.sizes, node.dtypes, node.layout, node.key[1]

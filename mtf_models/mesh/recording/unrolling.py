@@ -8,7 +8,7 @@ from typing import NamedTuple
 from mtf_models.mesh.engines.recorder import Argument, Noted, Repeat
 from mtf_models.mesh.layout import Layout
 from mtf_models.mesh.recording.collectives import Collective
-from mtf_models.mesh.recording.phases import Phase, key_of, named
+from mtf_models.mesh.recording.phases import Key, Phase
 from mtf_models.mesh.recording.program import Node, Program, Value
 from mtf_models.mesh.recording.regions import Chained, PartsDiffer, Regions
 
@@ -77,14 +77,14 @@ class _Unrolling:
     def _put_copies(self, nodes: list[Node]) -> None:
         """All copies of what a part does in a stretch; backward the last copy comes first."""
         copies = range(len(self._scopes))
-        backward = key_of(nodes[0])[1] == Phase.BACKWARD
+        backward = nodes[0].key[1] == Phase.BACKWARD
         ways = [(n, [self._regions.chained(n, i) for i in range(len(n.inputs))]) for n in nodes]
         for copy in reversed(copies) if backward else copies:
             for node, sources in ways:
                 inputs = tuple(
                     [self._operand(v, s, copy) for v, s in zip(node.inputs, sources, strict=True)]
                 )
-                self._put(node, self._name(node, copy), inputs, self._values[copy])
+                self._put(node, self._key(node, copy), inputs, self._values[copy])
 
     def _operand(self, value: Value, chained: Chained | None, copy: int) -> Value:
         if value.node in self._regions.own:
@@ -96,7 +96,7 @@ class _Unrolling:
         return _found(self._outside, value)
 
     def _put_outside(self, node: Node) -> None:
-        self._put(node, node.name, tuple(self._operands_outside(node)), self._outside)
+        self._put(node, node.key, tuple(self._operands_outside(node)), self._outside)
 
     def _operands_outside(self, node: Node) -> Iterator[Value]:
         own = self._regions.own
@@ -114,28 +114,28 @@ class _Unrolling:
                 raise PartsDiffer(f"{node.name} takes what a part gives")
 
     def _is_backward(self, value: Value) -> bool:
-        return key_of(self._nodes[value.node])[1] == Phase.BACKWARD
+        return self._nodes[value.node].key[1] == Phase.BACKWARD
 
     def _put(
-        self, node: Node, name: str, inputs: tuple[Value, ...], values: dict[Value, Value]
+        self, node: Node, key: Key, inputs: tuple[Value, ...], values: dict[Value, Value]
     ) -> None:
-        copy = node.copied(len(self._new), name, inputs)
+        copy = node.copied(len(self._new), node.name, key, inputs)
         for number in range(len(node.sizes)):
             values[Value(node.index, number)] = Value(copy.index, number)
         self._new.append(copy)
         self._sources.append(node.index)
 
-    def _name(self, node: Node, copy: int) -> str:
-        """A name with a number of its own for the copy of each operation of the language."""
-        number, phase = key_of(node)
+    def _key(self, node: Node, copy: int) -> Key:
+        """With a number of its own for the copy of each operation of the language."""
+        number, phase = node.key
         if copy == 0 or not self._regions.is_noted(number):
-            return node.name
+            return node.key
         if (number, copy) not in self._numbers:
             self._numbers[number, copy] = len(self._noted)
             before = self._noted[number]
             place = before.place.replace(self._scopes[0], self._scopes[copy], 1)
             self._noted.append(before._replace(place=place))
-        return named(phase, self._numbers[number, copy])
+        return self._numbers[number, copy], phase
 
     def _finished(self) -> Counted:
         old, sources = self._counted, self._sources

@@ -19,17 +19,22 @@ def import_tasks(config: Config) -> None:
     The latter only if it names a task that is not there without: a module of an old config may
     not exist any more, or need what does not.
     """
-    from mtf_models.data.tasks import names
-
     register_text_task(config)
     named = {query_task(config, function) for function in _TASK_FUNCTIONS} - {None}
-    if named <= names():
+    if not named or named <= _known():
         return
     for module in config.imports:
         try:
             importlib.import_module(module)
         except ImportError as error:
             _log.info("The config imports %s, which cannot be imported: %s.", module, error)
+
+
+def _known() -> set[str]:
+    # It imports slowly, and a config of a model alone names no task.
+    from mtf_models.data.tasks import names
+
+    return names()
 
 
 def query_task(config: Config, function: str) -> str | None:
