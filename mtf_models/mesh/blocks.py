@@ -11,7 +11,7 @@ import tensorflow as tf
 from mtf_models.errors import require_positive
 from mtf_models.mesh import random as mesh_random
 from mtf_models.mesh import scopes
-from mtf_models.mesh.dimension import Dimension
+from mtf_models.mesh.dimension import Dimension, DimensionLike, convert_to_dimension
 from mtf_models.mesh.elementwise import cast, stop_gradient, to_float, zeros
 from mtf_models.mesh.gradient import after, compute_again, named_alike, result_of, slopes
 from mtf_models.mesh.joining import concat
@@ -25,7 +25,7 @@ def in_blocks(
     fn: Callable[..., Sequence[Tensor]],
     rows: Sequence[Tensor],
     whole: Sequence[Tensor],
-    dim: Dimension,
+    dim: DimensionLike,
     size: int,
 ) -> list[Tensor]:
     """The results of `fn` for `size` entries of `dim` at a time, joined.
@@ -45,7 +45,7 @@ def in_blocks(
         size: of a block, which is laid out like all; the last one may be smaller.
     """
     require_positive("in_blocks", size=size)
-    return _Blocks(fn, list(rows), list(whole), dim, size).compute()
+    return _Blocks(fn, list(rows), list(whole), convert_to_dimension(dim), size).compute()
 
 
 @dataclass

@@ -19,6 +19,9 @@ from mtf_models.mesh.tensor import Tensor, import_tf_tensor, make, operation, si
 Scalar = int | float | bool | np.number
 Operand = Tensor | Scalar | Size
 
+_NO_NUMBERS = "OSUMm"
+"""Kinds of arrays: objects, texts and dates."""
+
 
 def _unary(name: str, function: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[Tensor], Tensor]:
     def apply(x: Tensor) -> Tensor:
@@ -160,8 +163,9 @@ def add_n(xs: list[Tensor]) -> Tensor:
     """The sum of several tensors.
 
     Raises:
-        ShapeError: listing all dtypes and sizes that do not go together.
+        ShapeError: listing all dtypes and sizes that do not go together, or if there are none.
     """
+    refuse("mtf.add_n", [None if xs else "there is nothing to add; give one tensor or more"])
     _check("add_n", xs, xs, None)
     total = xs[0]
     for x in xs[1:]:
@@ -243,10 +247,13 @@ def scalar(value: Any, dtype: DTypeLike) -> tf.Tensor:
         dtype: of the result.
 
     Raises:
-        ShapeError: if it is no scalar, or would be cut to a whole number.
+        ShapeError: if it is no number, has axes, or would be cut to a whole number.
     """
     dtype, value = as_dtype(dtype), size_value(value)
-    found = list(value.shape) if tf.is_tensor(value) else list(np.shape(value))
+    array = value if tf.is_tensor(value) else np.asarray(value)
+    found = list(array.shape)
+    if not tf.is_tensor(value) and array.dtype.kind in _NO_NUMBERS:
+        raise ShapeError(f"{value!r} is neither a named tensor nor a number.")
     if found:
         raise ShapeError(
             f"A value of shape {found} has no dimension names; only scalars can do without. Name "

@@ -20,15 +20,16 @@ from mtf_models.mesh.tensor import Tensor, make, operation, settle, size_value, 
 
 
 @operation
-def mtf_range(mesh: Mesh, dim: Dimension, dtype: tf.DType = tf.int32) -> Tensor:
+def mtf_range(mesh: Mesh, dim: DimensionLike, dtype: tf.DType = tf.int32) -> Tensor:
     """0, 1, ... along `dim`."""
+    dim = convert_to_dimension(dim)
     return make(mesh, tf.cast(tf.range(size_value(dim.size)), dtype), Shape([dim]))
 
 
 @operation
 def one_hot(
     indices: Tensor,
-    output_dim: Dimension,
+    output_dim: DimensionLike,
     on_value: float = 1.0,
     off_value: float = 0.0,
     dtype: tf.DType = tf.float32,
@@ -45,6 +46,7 @@ def one_hot(
     Raises:
         ShapeError: if the indices are not integers.
     """
+    output_dim = convert_to_dimension(output_dim)
     places = _whole_numbers(indices, "one_hot")
     positions = tf.cast(tf.range(size_value(output_dim.size)), places.dtype)
     hit = tf.equal(tf.expand_dims(places, -1), positions)

@@ -8,12 +8,19 @@ import tensorflow as tf
 
 from mtf_models.errors import ShapeError
 from mtf_models.mesh import kernel_reductions, scopes
-from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike, convert_to_shape
+from mtf_models.mesh.dimension import (
+    Dimension,
+    DimensionLike,
+    Shape,
+    ShapeLike,
+    convert_to_dimension,
+    convert_to_shape,
+)
 from mtf_models.mesh.elementwise import exp, log, maximum, stop_gradient
 from mtf_models.mesh.reshape import transpose
 from mtf_models.mesh.tensor import Tensor, make, operation
 
-ReducedDims = Dimension | Iterable[Dimension]
+ReducedDims = DimensionLike | Iterable[DimensionLike]
 
 
 Function = Callable[[tf.Tensor, list[int]], tf.Tensor]
@@ -70,7 +77,7 @@ def reduced_shape(shape: Shape, output: Shape | None, reduced: ReducedDims | Non
     """What a reduction leaves: `output`, or `shape` without `reduced`, or nothing."""
     if output is None and reduced is None:
         return Shape()
-    removed = [reduced] if isinstance(reduced, Dimension) else list(reduced or ())
+    removed = _dims(reduced)
     unknown = [d for d in [*(output or ()), *removed] if d not in shape]
     if unknown:
         raise ShapeError(f"{shape} has no {', '.join(map(str, unknown))} to keep or reduce.")
@@ -81,9 +88,17 @@ def reduced_shape(shape: Shape, output: Shape | None, reduced: ReducedDims | Non
     return output
 
 
+def _dims(given: ReducedDims | None) -> list[Dimension]:
+    """One dimension or several, as a list."""
+    is_one = isinstance(given, Dimension | str) or (
+        isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str)
+    )
+    return [convert_to_dimension(d) for d in ([given] if is_one else given or ())]
+
+
 @operation
 def reduce_logsumexp(
-    x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | None = None
+    x: Tensor, reduced_dim: DimensionLike, extra_logit: Tensor | float | None = None
 ) -> Tensor:
     """log(sum(exp(x))) over one dimension, without overflow.
 
@@ -93,6 +108,7 @@ def reduce_logsumexp(
         extra_logit: one more logit that takes part in the sum, a number or a tensor without
             `reduced_dim`.
     """
+    reduced_dim = convert_to_dimension(reduced_dim)
     if extra_logit is None:
         function = kernel_reductions.row_logsumexp if scopes.in_kernel() else tf.reduce_logsumexp
         value = function(x.value, x.shape.axis(reduced_dim))
@@ -104,8 +120,11 @@ def reduce_logsumexp(
 
 
 @operation
-def softmax(x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | None = None) -> Tensor:
+def softmax(
+    x: Tensor, reduced_dim: DimensionLike, extra_logit: Tensor | float | None = None
+) -> Tensor:
     """exp(x) over its sum along `reduced_dim`; an extra logit joins the sum only."""
+    reduced_dim = convert_to_dimension(reduced_dim)
     # TensorFlow's softmax on CPUs takes no more dimensions.
     if extra_logit is None and x.shape.ndims <= 5:
         return make(x.mesh, tf.nn.softmax(x.value, axis=x.shape.axis(reduced_dim)), x.shape)
@@ -114,7 +133,7 @@ def softmax(x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | Non
 
 @operation
 def log_softmax(
-    x: Tensor, reduced_dim: Dimension, extra_logit: Tensor | float | None = None
+    x: Tensor, reduced_dim: DimensionLike, extra_logit: Tensor | float | None = None
 ) -> Tensor:
     """The logarithm of `softmax`."""
     return x - reduce_logsumexp(x, reduced_dim, extra_logit)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numbers
+
 import tensorflow as tf
 
-from mtf_models.errors import refuse
+from mtf_models.errors import ShapeError, refuse
 from mtf_models.mesh.dimension import Dimension, DimensionLike, Shape, convert_to_dimension
 from mtf_models.mesh.elementwise import binary_shape, cast, mod, sub, zeros_like
 from mtf_models.mesh.indexing import gather, mtf_range
@@ -26,10 +28,15 @@ def shift(x: Tensor, offset: int, dim: DimensionLike, wrap: bool) -> Tensor:
         wrap: whether what leaves at one end enters at the other; else zeros enter.
 
     Raises:
-        ShapeError: if `x` has no such dimension.
+        ShapeError: if `x` has no such dimension, or the offset is no whole number.
     """
     dim = convert_to_dimension(dim)
     axis = x.shape.axis(dim)
+    if not isinstance(offset, numbers.Integral):
+        raise ShapeError(
+            f"mtf.shift moves by whole numbers, not by {offset!r}; mtf.dynamic_shift moves by "
+            "tensors of them."
+        )
     step = offset % dim.size if wrap else max(min(offset, dim.size), -dim.size)
     if step == 0:
         return x

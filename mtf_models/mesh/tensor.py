@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from mtf_models.errors import ShapeError
+from mtf_models.errors import MtfError, ShapeError
 from mtf_models.mesh.dimension import Dimension, Shape, ShapeLike
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.size import Size
 
 Result = TypeVar("Result")
+
+_NO_KERNEL = (tf.errors.InvalidArgumentError, tf.errors.NotFoundError, TypeError, ValueError)
+
+_NO_SUCH_DTYPE = re.compile(
+    "not in (the )?list of allowed values|Could not find device for node|must be a floating point"
+)
+"""What TensorFlow says, eagerly or in a graph, where an operation has no such dtype."""
 
 
 class Tensor:
@@ -117,13 +125,27 @@ def operation(function: Callable[..., Result]) -> Callable[..., Result]:
     def run(*args: Any, name: str | None = None, **kwargs: Any) -> Result:
         mesh = _find_mesh([*args, *kwargs.values()], function.__name__)
         with mesh.running(name or function.__name__) as outermost:
-            result = function(*args, **kwargs)
+            try:
+                result = function(*args, **kwargs)
+            except _NO_KERNEL as error:
+                _refuse_dtype(function.__name__, [*args, *kwargs.values()], error)
+                raise
             if outermost and mesh.is_abstract:
                 values = [*args, *kwargs.values()]
                 mesh.engine.note(_shapes_of(values), _shapes_of([result]))
             return result
 
     return run
+
+
+def _refuse_dtype(name: str, values: list[Any], error: Exception) -> None:
+    """Refuses by name what TensorFlow has no operation for; other errors are left."""
+    if not isinstance(error, MtfError) and _NO_SUCH_DTYPE.search(str(error)):
+        listed = ", ".join(f"{x.dtype.name} {x.shape}" for x in _tensors_of(values))
+        raise ShapeError(
+            f"mtf.{name} of {listed}: TensorFlow does not compute it in such a dtype; cast "
+            "(mtf.cast, mtf.to_float)."
+        ) from error
 
 
 @operation
@@ -169,8 +191,12 @@ def _find_mesh(values: Iterable[Any], operation_name: str) -> Mesh:
 
 def _shapes_of(values: Iterable[Any]) -> list[Shape]:
     """The shapes of the tensors among values, and in lists of them."""
+    return [x.shape for x in _tensors_of(values)]
+
+
+def _tensors_of(values: Iterable[Any]) -> list[Tensor]:
     flat = [x for value in values for x in (value if isinstance(value, list | tuple) else [value])]
-    return [x.shape for x in flat if isinstance(x, Tensor)]
+    return [x for x in flat if isinstance(x, Tensor)]
 
 
 def _meshes_of(value: Any) -> list[Mesh]:

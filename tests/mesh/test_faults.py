@@ -155,6 +155,55 @@ CALLS = {
 }
 
 
+def bools():
+    return mtf.zeros(ONE, [A, B], tf.bool)
+
+
+# Each call, and what of its dtypes or numbers is refused.
+REFUSED = {
+    "exp": (lambda: mtf.exp(ids(A)), "mtf.exp of int32 Shape[a=8]: TensorFlow does not compute"),
+    "gelu": (lambda: mtf.gelu(ids(A)), "mtf.gelu of int32"),
+    "reciprocal": (lambda: mtf.reciprocal(ids(A)), "mtf.reciprocal of int32"),
+    "softmax": (lambda: mtf.softmax(ids(A), A), "mtf.softmax of int32"),
+    "cumsum": (lambda: mtf.cumsum(bools(), A), "mtf.cumsum of bool"),
+    "einsum": (lambda: mtf.einsum([bools(), bools()]), "mtf.einsum of bool"),
+    "+": (lambda: bools() + bools(), "mtf.add of bool Shape[a=8, b=4], bool Shape[a=8, b=4]"),
+    "-": (lambda: 1 - bools(), "mtf.sub of bool"),
+    "None": (lambda: x() + None, "None is neither a named tensor nor a number"),
+    "text": (lambda: x() * "2", "'2' is neither a named tensor nor a number"),
+    "add_n": (lambda: mtf.add_n([]), "nothing to add"),
+    "shift": (lambda: mtf.shift(x(), 1.5, A, wrap=True), "whole numbers, not by 1.5"),
+    "reduce_sum": (lambda: mtf.reduce_sum(x(), reduced_dim="a"), "Not a dimension: 'a'"),
+}
+
+
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_there_is_no_operation_for_is_refused_by_name(name, is_compiled):
+    call, part = REFUSED[name]
+    if is_compiled and name in ("einsum", "reciprocal"):
+        pytest.skip("TensorFlow looks for kernels when the graph runs")
+    run = tf.function(lambda: call().value, autograph=False) if is_compiled else call
+    with pytest.raises(ShapeError) as error:
+        run()
+    assert part in str(error.value)
+
+
+def test_pairs_are_dimensions_everywhere():
+    pair = ("a", 8)
+    for result in (
+        mtf.mtf_range(ONE, pair, tf.float32),
+        mtf.one_hot(ids(B), pair),
+        mtf.softmax(x(), pair),
+        mtf.log_softmax(x(), pair),
+        mtf.reduce_logsumexp(x(), pair),
+        mtf.reduce_max(x(), reduced_dim=pair),
+        mtf.reduce_sum(x(), reduced_dim=[pair, B]),
+        mtf.in_blocks(lambda begin, rows: [mtf.sin(rows)], [x()], [], pair, size=4)[0],
+    ):
+        assert np.isfinite(result.numpy()).all()
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_lists_all_its_faults(name):
     call, parts = CALLS[name]
