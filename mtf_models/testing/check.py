@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from mtf_models.errors import ConfigError
 from mtf_models.mesh.dimension import Shape, ShapeLike
 from mtf_models.mesh.elementwise import add_n, to_float
 from mtf_models.mesh.gradient import gradients
@@ -18,9 +19,11 @@ from mtf_models.testing.outcome import (
     Outcome,
     as_list,
     assert_laid_out,
+    check_modes,
     cotangent,
     differences,
     rounded,
+    tensors,
     weighted_sum,
 )
 
@@ -67,10 +70,13 @@ def check_op(
 
     Raises:
         AssertionError: listing every placement, mode and value that differs.
+        ConfigError: if a mode or an input to differentiate by has another name.
+        ShapeError: if the function returns something else than named tensors.
     """
     arrays = {name: rounded(array) for name, (_, array) in inputs.items()}
     if differentiate is None:
         differentiate = [name for name, array in arrays.items() if array.dtype.kind == "f"]
+    _check_names(modes, differentiate, arrays)
     expected = run_op(function, inputs, ONE_DEVICE, differentiate=differentiate)
     if placements is None or callable(placements):
         choose = placements or covering
@@ -81,17 +87,24 @@ def check_op(
         expected = Outcome(expected.shapes, values, derivatives)
     faults = []
     for placement, mode in itertools.product(placements, modes):
-        compiled = {"eager": False, "compiled": True}[mode]
+        how = {"compiled": mode == "compiled", "differentiate": differentiate}
         try:
-            found = run_op(
-                function, inputs, placement, compiled=compiled, differentiate=differentiate
-            )
+            found = run_op(function, inputs, placement, **how)
         except Exception as error:
             error.add_note(f"On {placement}, {mode}.")
             raise
         faults += [f"{placement}, {mode}: {f}" for f in differences(found, expected, rtol, atol)]
     if faults:
         raise AssertionError("\n".join(faults))
+
+
+def _check_names(
+    modes: Sequence[str], differentiate: Sequence[str], inputs: Mapping[str, np.ndarray]
+) -> None:
+    check_modes(modes)
+    unknown = [repr(name) for name in differentiate if name not in inputs]
+    if unknown:
+        raise ConfigError(f"No input is called {', '.join(unknown)}; known: {', '.join(inputs)}.")
 
 
 def run_op(
@@ -123,15 +136,15 @@ def run_op(
     found: list[Shape] = []
 
     def step(values: dict[str, tf.Tensor]) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-        tensors = {name: Tensor(mesh, shapes[name], values[name]) for name in inputs}
+        named = {name: Tensor(mesh, shapes[name], values[name]) for name in inputs}
         with tf.GradientTape() as tape:
             tape.watch([values[name] for name in differentiate])
-            outputs = as_list(function(*tensors.values()))
+            outputs = tensors(function(*named.values()))
             found[:] = [x.shape for x in outputs]
             floating = [to_float(weighted_sum(x)) for x in outputs if x.dtype.is_floating]
             loss = add_n(floating) if floating and differentiate else None
         slopes = (
-            gradients(tape, loss, [tensors[n] for n in differentiate]) if loss is not None else []
+            gradients(tape, loss, [named[n] for n in differentiate]) if loss is not None else []
         )
         return [x.value for x in outputs], [x.value for x in slopes]
 
@@ -154,9 +167,13 @@ def _exactly(
 ) -> tuple[Arrays, dict[str, np.ndarray]]:
     """The values and gradients of a reference, computed in float64."""
     exact = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays.values()]
-    values = as_list(reference(*exact))
+    values = _results(reference, exact)
     dy = [cotangent(value.shape) for value in values if value.dtype.kind == "f"]
     return values, dict(slopes(dy, *exact)) if slopes and dy else {}
+
+
+def _results(reference: Reference, arrays: Sequence[np.ndarray]) -> Arrays:
+    return [np.asarray(value) for value in as_list(reference(*arrays))]
 
 
 def finite_differences(
@@ -166,7 +183,7 @@ def finite_differences(
 
     def slopes(dy: Arrays, *arrays: np.ndarray) -> dict[str, np.ndarray]:
         def loss() -> float:
-            values = [v for v in as_list(reference(*arrays)) if v.dtype.kind == "f"]
+            values = [v for v in _results(reference, arrays) if v.dtype.kind == "f"]
             return sum(float(np.sum(v * w)) for v, w in zip(values, dy, strict=True))
 
         return {n: _slope(loss, arrays[names.index(n)]) for n in differentiate}

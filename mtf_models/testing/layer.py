@@ -25,9 +25,11 @@ from mtf_models.testing.outcome import (
     Outcome,
     as_list,
     assert_laid_out,
+    check_modes,
     cotangent,
     differences,
     rounded,
+    tensors,
     weighted_sum,
 )
 from mtf_models.transformer.context import Context
@@ -82,9 +84,10 @@ def check_layer(
 
     Raises:
         AssertionError: listing everything that is not kept.
-        ConfigError: if a promise has another name.
+        ConfigError: if a promise or a mode has another name.
+        ShapeError: if the layer returns something else than named tensors.
     """
-    _check_names(promises)
+    _check_names(promises, modes)
     check = _Check(_as_function(layer), inputs, rtol, atol, seed, noise)
     faults = check.against(reference) if reference is not None else []
     if "layouts" in promises:
@@ -101,7 +104,8 @@ def check_layer(
         raise AssertionError("\n".join(faults))
 
 
-def _check_names(promises: Sequence[str]) -> None:
+def _check_names(promises: Sequence[str], modes: Sequence[str]) -> None:
+    check_modes(modes)
     unknown = [name for name in promises if name not in PROMISES]
     if unknown:
         names = ", ".join(unknown)
@@ -190,7 +194,7 @@ class _Check:
             sources += [Tensor(mesh, store.variables[n].shape, table[n]) for n in by_variable]
             with tf.GradientTape() as tape, store.serving(table):
                 tape.watch([x.value for x in sources])
-                results = as_list(function(*named.values()))
+                results = tensors(function(*named.values()))
                 shapes[:] = [x.shape for x in results]
                 floating = [to_float(weighted_sum(x)) for x in results if x.dtype.is_floating]
                 loss = add_n(floating)
@@ -217,7 +221,7 @@ class _Check:
 
     def against(self, reference: Reference) -> list[str]:
         """Compares the results with those of the reference."""
-        right = as_list(reference(self.values, *self.arrays.values()))
+        right = [np.asarray(y) for y in as_list(reference(self.values, *self.arrays.values()))]
         found = Outcome(self.expected.shapes, self.expected.values, {})
         return self.compared("one device, reference", found, Outcome([], right, {}))
 

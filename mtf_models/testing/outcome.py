@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
+from mtf_models.errors import ConfigError, ShapeError
 from mtf_models.mesh.dimension import Shape
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reduce import reduce_sum
@@ -47,6 +48,8 @@ def weighted_sum(x: Tensor) -> Tensor:
 
 def differences(found: Outcome, expected: Outcome, rtol: float, atol: float) -> list[str]:
     """What of an outcome is not what was expected, a line each."""
+    if len(found.values) != len(expected.values):
+        return [f"has {len(found.values)} results; {len(expected.values)} are expected"]
     pairs = [
         (f"result {i}", value, right)
         for i, (value, right) in enumerate(zip(found.values, expected.values, strict=True))
@@ -81,6 +84,32 @@ def assert_laid_out(mesh: Mesh, shapes: Sequence[Shape], values: Sequence[tf.Ten
         specs = dtensor.fetch_layout(value).sharding_specs
         actual = tuple(None if spec == dtensor.UNSHARDED else spec for spec in specs)
         assert actual == mesh.layout(shape), f"{shape} lies as {actual} on {mesh!r}"
+
+
+def tensors(given: Any) -> list[Tensor]:
+    """The results of a function that is checked.
+
+    Raises:
+        ShapeError: if one of them is no named tensor.
+    """
+    results = as_list(given)
+    others = [type(x).__name__ for x in results if not isinstance(x, Tensor)]
+    if others:
+        raise ShapeError(
+            f"What is checked returned {', '.join(others)}; return an mtf.Tensor, or several."
+        )
+    return results
+
+
+def check_modes(modes: Sequence[str]) -> None:
+    """Refuses ways to run that there are not.
+
+    Raises:
+        ConfigError: listing all of them.
+    """
+    unknown = [repr(mode) for mode in modes if mode not in ("eager", "compiled")]
+    if unknown:
+        raise ConfigError(f'There is no mode {", ".join(unknown)}; give "eager", "compiled".')
 
 
 def rounded(array: Any) -> np.ndarray:

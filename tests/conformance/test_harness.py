@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mtf_models as mtf
+from mtf_models.errors import ConfigError, ShapeError
 from mtf_models.mesh.tensor import Tensor
 from mtf_models.testing import ONE_DEVICE, Placement, admissible, check_op, covering, every, run_op
 
@@ -56,6 +57,24 @@ def test_an_error_says_where_it_happened():
     with pytest.raises(ZeroDivisionError) as error:
         check_op(lambda x: x * (1 / (8 - x.mesh.size)), {"x": X}, placements=SPLIT)
     assert error.value.__notes__ == ['On mesh "all:8", layout "a:all", eager.']
+
+
+def test_another_number_of_results_is_told():
+    with pytest.raises(AssertionError, match="has 1 results; 2 are expected"):
+        check_op(mtf.sin, {"x": X}, lambda x: [np.sin(x), x], placements=SPLIT)
+
+
+def test_a_reference_may_give_numbers():
+    check_op(mtf.reduce_sum, {"x": X}, lambda x: float(x.sum()), placements=SPLIT, modes=["eager"])
+
+
+def test_what_cannot_be_checked_is_refused():
+    with pytest.raises(ConfigError, match="no mode 'compile'"):
+        check_op(mtf.sin, {"x": X}, modes=["compile"])
+    with pytest.raises(ConfigError, match="No input is called 'y'; known: x"):
+        check_op(mtf.sin, {"x": X}, differentiate=["y"])
+    with pytest.raises(ShapeError, match="returned EagerTensor; return an mtf.Tensor"):
+        check_op(lambda x: x.value, {"x": X})
 
 
 class TestPlacements:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtf_models as mtf
-from mtf_models.errors import ConfigError
+from mtf_models.errors import ConfigError, ShapeError
 from mtf_models.layers.dense import dense
 from mtf_models.testing import Placement, check_layer
 from mtf_models.transformer.layer import TransformerLayer
@@ -88,3 +88,10 @@ def test_layers_of_a_transformer_are_checked(gate):
 def test_an_unknown_promise_is_refused():
     with pytest.raises(ConfigError, match="speed.*known: bfloat16, checkpoint"):
         check_layer(layer, X, promises=["speed"])
+
+
+def test_what_cannot_be_checked_is_refused():
+    with pytest.raises(ConfigError, match="no mode 'compile'"):
+        check_layer(layer, X, modes=["compile"])
+    with pytest.raises(ShapeError, match="returned NoneType; return an mtf.Tensor"):
+        check_layer(lambda x: None, X)
