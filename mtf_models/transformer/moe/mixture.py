@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
-from mtf_models.errors import ConfigError, did_you_mean
+from mtf_models.errors import ConfigError
 from mtf_models.layers.dense import dense
 from mtf_models.layers.noise import multiplicative_jitter
 from mtf_models.mesh import Dimension, Tensor, scopes
@@ -19,17 +18,15 @@ from mtf_models.transformer.moe.balance import z_loss
 from mtf_models.transformer.moe.dispatch import Dispatch
 from mtf_models.transformer.moe.gates import Gates, Routes
 from mtf_models.transformer.moe.groups import Groups
+from mtf_models.transformer.moe.mixture_faults import check_mixture
 from mtf_models.transformer.moe.routing import ROUTINGS, RoutingOptions
 
 Experts = Callable[[Context, Tensor], list[Tensor]]
 """Takes [..., experts, expert_capacity, d_model], returns tensors that differ in the last
 dimension only."""
 
-_POLICIES = ("argmax", "input_dropout", "input_jitter", "sample")
-_SECOND_POLICIES = ("all", "none", "threshold", "random")
-WORD_EMBED_MODES = ("concat", "concat_stop_grad", "add", "add_stop_grad", "embed_only")
-"""How a router can see the embeddings of tokens."""
 _HISTORICAL = {"rand_1": "switch"}
+_TAKE_POLICIES = ("switch", "ntlb", "expert_selection")
 
 
 @dataclass
@@ -52,7 +49,8 @@ class Mixture:
         second_threshold_train: of the policies "threshold" and "random".
         second_threshold_eval: the same, otherwise.
         moe_gating: the routing, one of `ROUTINGS`.
-        min_expert_capacity: the least number of slots of an expert in a group; 1 if it is 0.
+        min_expert_capacity: the least number of slots of an expert in a group. 0 is as 1: an
+            expert has a slot even where tokens x factor / experts comes to less than one.
         switch_policy_train: "argmax", "input_dropout" or "input_jitter" (of what the router sees,
             in training), or "sample" (draws the expert).
         switch_policy_eval: the same, otherwise.
@@ -114,7 +112,7 @@ class Mixture:
 
     def __post_init__(self) -> None:
         self.moe_gating = _HISTORICAL.get(self.moe_gating, self.moe_gating)
-        check_options(self)
+        check_mixture(self)
 
     @property
     def reads_embeddings(self) -> bool:
@@ -266,61 +264,3 @@ class Mixture:
         kept = mtf.reduce_sum(mtf.to_float(mtf.greater_equal(best, 0)))
         tokens = mtf.maximum(mtf.reduce_sum(gates.group_tokens), 1.0)
         context.report("dropped", 1.0 - kept / tokens)
-
-
-_TAKE_POLICIES = ("switch", "ntlb", "expert_selection")
-
-
-def check_options(layer: Mixture) -> None:
-    """Refuses options that cannot be.
-
-    Args:
-        layer: a mixture.
-
-    Raises:
-        ConfigError: listing all of them.
-    """
-    faults = [
-        f"{name} = {value!r}{did_you_mean(str(value), known)}"
-        for name, known in {
-            "moe_gating": tuple(ROUTINGS),
-            "switch_policy_train": _POLICIES,
-            "switch_policy_eval": _POLICIES,
-            "second_policy_train": _SECOND_POLICIES,
-            "second_policy_eval": _SECOND_POLICIES,
-            "capacity_rounding": ("down", "up"),
-            "balance_over": ("positions", "tokens"),
-            **({"word_embed_mode": WORD_EMBED_MODES} if layer.reads_embeddings else {}),
-        }.items()
-        if (value := getattr(layer, name)) not in known
-    ]
-    sizes = ["num_experts", "group_size", "ntlb_top_k", "top_n_num_experts_per_token"]
-    sizes += ["expert_capacity"] if layer.expert_capacity is not None else []
-    faults += [
-        f"{name} = {value!r}; give a whole number from 1"
-        for name in sizes
-        if not isinstance(value := getattr(layer, name), int) or value < 1
-    ]
-    faults += [
-        f"{name} = {value!r}; only the routings switch and switch_max do that, not {gating}"
-        for name, value in _of_switch(layer).items()
-        if (gating := layer.moe_gating) in ROUTINGS and not gating.startswith("switch")
-    ]
-    faults += [
-        f"{name} = {value!r}; give a number above 0"
-        for name in layer.capacity_factors
-        if (value := getattr(layer, name)) <= 0
-    ]
-    if not isinstance(least := layer.min_expert_capacity, int) or least < 0:
-        faults.append(f"min_expert_capacity = {least!r}; give a whole number from 0")
-    if faults:
-        raise ConfigError(f"{layer.owner} has {'. '.join(faults)}.".replace("..", "."))
-
-
-def _of_switch(layer: Mixture) -> dict[str, Any]:
-    """What is set that only routings of one choice at random know."""
-    found = {n: getattr(layer, n) for n in ("switch_policy_train", "switch_policy_eval")}
-    found = {n: policy for n, policy in found.items() if policy == "sample"}
-    if layer.use_second_place_expert_prob is not None:
-        found["use_second_place_expert_prob"] = layer.use_second_place_expert_prob
-    return found

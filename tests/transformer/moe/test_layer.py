@@ -13,7 +13,7 @@ from mtf_models.errors import ConfigError, LayoutError
 from mtf_models.testing import ONE_DEVICE, Placement, check_op
 from mtf_models.transformer.moe.groups import number_of_groups
 from mtf_models.transformer.moe.layer import MoE1D
-from mtf_models.transformer.moe.mixture import WORD_EMBED_MODES
+from mtf_models.transformer.moe.mixture_faults import WORD_EMBED_MODES
 from mtf_models.transformer.moe.routing import ROUTINGS
 
 
@@ -253,6 +253,37 @@ def test_all_options_that_cannot_be_are_named():
         assert part in text
     assert "capacity_factor_train = 0.0" in text and "capacity_rounding" in text
     assert "min_expert_capacity = -1; give a whole number from 0" in text
+
+
+@pytest.mark.parametrize(
+    "option, value, remedy",
+    [
+        ("capacity_factor_train", "1.25", "a number above 0"),
+        ("capacity_factor_eval", None, "a number above 0"),
+        ("capacity_factor_eval", float("nan"), "a number above 0"),
+        ("capacity_factor_train", float("inf"), "a number above 0"),
+        ("loss_coef", -1, "a number from 0"),
+        ("z_loss", "small", "a number from 0"),
+        ("switch_temperature", -1.0, "a number from 0"),
+        ("second_threshold_train", None, "a number from 0"),
+        ("switch_jitter", -0.01, "a number from 0 to 1"),
+        ("switch_dropout", 2.0, "a number from 0 to 1"),
+        ("use_second_place_expert_prob", 1.5, "a number from 0 to 1"),
+        ("num_experts", 4.0, "a whole number from 1"),
+        ("min_expert_capacity", None, "a whole number from 0"),
+        ("word_embed_mode", "conact", "did you mean concat"),
+    ],
+)
+def test_values_that_cannot_be_are_named_with_what_can(option, value, remedy):
+    with pytest.raises(ConfigError) as error:
+        MoE1D(moe_gating="switch", **{option: value})
+    assert f"MoE1D has {option} = {value!r}; " in str(error.value)
+    assert remedy in str(error.value)
+
+
+def test_a_token_cannot_go_to_more_experts_than_there_are():
+    with pytest.raises(ConfigError, match="per_token = 3; there are only 2 experts"):
+        MoE1D(moe_gating="top_n", num_experts=2)
 
 
 def test_attention_of_experts_is_another_layer():
