@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -185,14 +186,21 @@ def make_layer_stack(
             named layers share their weights over the blocks.
 
     Raises:
-        ConfigError: if an item is something else.
+        ConfigError: if there is no list, or an item is something else.
     """
     require_positive("make_layer_stack", num_layers=num_layers)
+    if not isinstance(layers, list | tuple):
+        raise ConfigError(
+            f"make_layer_stack.layers is {_shown(layers)}; write a list of layer classes, "
+            "[@SelfAttention, @DenseReluDense]."
+        )
     made = []
     for block in range(num_layers):
         for index, item in enumerate(layers):
             cls, name, arguments = _read_item(item)
             layer = cls(**arguments)
+            if not isinstance(layer, TransformerLayer):
+                raise _no_layer(item)
             number = index if block_scope else block * len(layers) + index
             local = name or f"layer_{number:03d}"
             layer.name = f"block_{block:03d}/{local}" if block_scope else local
@@ -211,9 +219,21 @@ def _read_item(item: Any) -> tuple[Callable[..., TransformerLayer], str | None, 
     names = [part for part in parts if isinstance(part, str)]
     arguments = [part for part in parts if isinstance(part, dict)]
     classes = [part for part in parts if callable(part)]
-    if len(classes) != 1 or len(names) > 1 or len(arguments) > 1 or len(parts) > 3:
-        raise ConfigError(
-            f"make_layer_stack.layers has the item {item!r}; an item is a layer class, or a tuple "
-            "of a layer class, a name and a dict of arguments."
-        )
+    foreign = [c for c in classes if inspect.isclass(c) and not issubclass(c, TransformerLayer)]
+    if len(classes) != 1 or foreign or len(names) > 1 or len(arguments) > 1 or len(parts) > 3:
+        raise _no_layer(item)
     return classes[0], (names or [None])[0], (arguments or [{}])[0]
+
+
+def _no_layer(item: Any) -> ConfigError:
+    return ConfigError(
+        f"make_layer_stack.layers has the item {_shown(item)}; an item is a layer class, or a "
+        "tuple of a layer class, a name and a dict of arguments."
+    )
+
+
+def _shown(item: Any) -> str:
+    """As gin would write it, where it can."""
+    if isinstance(item, TransformerLayer):
+        return f"@{type(item).__name__}()"
+    return f"@{item.__name__}" if hasattr(item, "__name__") else repr(item)

@@ -79,6 +79,22 @@ REFUSED = {
         (f"--gin_param={IN_ENCODER} = [@TransparentEncDecAttention]",),
         ["TransparentEncDecAttention", "layers_per_encoder_module", "Bind what is missing"],
     ),
+    "a layer that inherits what it must be told": (
+        (f"--gin_param={IN_ENCODER} = [@DynamicConv1DLocalAttn]",),
+        ["make_layer_stack, DynamicConv1DLocalAttn, ", "'output_size'", "Bind what is missing"],
+    ),
+    "a layer that is not in a list": (
+        (f"--gin_param={IN_ENCODER} = @SelfAttention",),
+        [f"{STACK} is @SelfAttention; write a list of layer classes"],
+    ),
+    "a layer that is made already": (
+        (f"--gin_param={IN_ENCODER} = [@SelfAttention()]",),
+        [f"{STACK} has the item @SelfAttention(); an item is a layer class"],
+    ),
+    "something else in the place of a layer": (
+        (f"--gin_param={IN_ENCODER} = [@VocabEmbedding]",),
+        [f"{STACK} has the item @VocabEmbedding; an item is a layer class"],
+    ),
     "a length that is no multiple of what is pooled": (
         FUNNEL,
         ["FunnelTransformerLayerStack pools 3 positions", "make the sequence length a multiple"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import tensorflow as tf
@@ -151,11 +152,13 @@ def _gin_faults() -> Iterator[None]:
         raise
     except (RuntimeError, TypeError, ValueError) as error:
         # Gin adds a line for each function of its own that the error passes through.
+        where = ", ".join(re.findall(r"In call to configurable '(.+?)'", str(error))[::-1])
         lines = (line for line in str(error).splitlines() if "In call to configurable" not in line)
         text = " ".join(" ".join(lines).split())
         raise ConfigError(
-            f"The config cannot be built: {text.rstrip('.')}. Bind what is missing, or give it a "
-            "value of the right type (--gin_param)."
+            f"The config cannot be built{f', in {where}' if where else ''}: "
+            f"{text.rstrip('.')}. Bind what is missing, or give it a value of the right type "
+            "(--gin_param)."
         ) from error
 
 
