@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import mtf_models.mesh as mtf
 from mtf_models.configurable import configurable
 from mtf_models.errors import require_positive
 from mtf_models.mesh import Dimension, Tensor
@@ -106,7 +107,7 @@ class SelfAttention(TransformerLayer):
     def call(self, context: Context, x: Tensor) -> Tensor:
         """See `TransformerLayer.call`."""
         maps = self.projections(context)
-        q, key = maps.query(x), maps.key(x)
+        q, key = maps.query(x), self._kept_key(context, maps.key(x))
         if self.relative_attention_type == "rotary":
             q = rotated(q, context.position, maps.key_dim, self.rotary_base)
             # Shared keys and values stay what they are: only the keys are turned.
@@ -143,6 +144,11 @@ class SelfAttention(TransformerLayer):
             "fold_scaling": self.fold_scaling_into_initializer,
             "use_bias": self.use_bias,
         }
+
+    def _kept_key(self, context: Context, key: Tensor) -> Tensor:
+        """A key; in decoding as wide as logits are, so that no step has to widen all of them."""
+        widens = self.attention_kwargs.get("float32_logits", True) and not self.shared_kv
+        return mtf.to_float(key) if context.decoding and widens else key
 
     def _output(self, context: Context, maps: AttentionProjections, y: Tensor) -> Tensor:
         return maps.output(y, keep_heads=self.keep_query_heads_dims)
@@ -191,7 +197,7 @@ class EncDecAttention(SelfAttention):
         require_encoder(self, context)
         maps = self.projections(context)
         q = maps.query(x)
-        k = context.encoder_memory("k", maps.key)
+        k = context.encoder_memory("k", lambda x: self._kept_key(context, maps.key(x)))
         v = k if self.shared_kv else context.encoder_memory("v", maps.value)
         y = attend(
             self,

@@ -117,6 +117,11 @@ class Context:
         return self.mode == "prefill"
 
     @property
+    def decoding(self) -> bool:
+        """Whether what is seen is kept for later steps."""
+        return self.incremental or self.prefilling
+
+    @property
     def fully_autoregressive(self) -> bool:
         """Whether every position sees only itself and those before it, without exception."""
         return self.autoregressive and not self.input_full_attention
@@ -348,7 +353,7 @@ class Context:
             name: which projection, asked for once in a use of a layer.
             compute: takes the encoder's output.
         """
-        if not (self.incremental or self.prefilling):
+        if not self.decoding:
             return compute(self.encoder_output)
         key = self._key(name)
         if key not in self.constants:

@@ -47,7 +47,7 @@ class DTensorEngine:
         stand_ins: False; sizes of batches are real.
         least_fused: none are; DTensor expands single operations.
         compiles_loops: False; DTensor expands single operations.
-        writes_entries: False; DTensor writes whole tensors.
+        is_whole: False; tensors are in parts.
 
     Args:
         axes: of the mesh, with their sizes.
@@ -57,7 +57,7 @@ class DTensorEngine:
     stand_ins = False
     least_fused = math.inf
     compiles_loops = False
-    writes_entries = False
+    is_whole = False
 
     def __init__(self, axes: Mapping[str, int], devices: list[str]) -> None:
         self._axes = dict(axes)
