@@ -114,6 +114,12 @@ def test_what_it_refuses(folder, tmp_path):
         model.eval("hundred", checkpoint_steps=9)
     with pytest.raises(ConfigError, match="There is no config for"):
         make(tmp_path / "nowhere").eval("hundred")
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "config.json").write_text("{}")
+    (theirs / "model.safetensors").touch()
+    with pytest.raises(ConfigError, match="mtf convert .*theirs --output=FOLDER"):
+        make(theirs).eval("hundred")
     with pytest.raises(ConfigError, match="give the name under which gin knows it"):
         make(folder, learning_rate_schedule=lambda step: 0.1)
     with pytest.raises(ConfigError, match="predict_fn"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import gin
 
+from mtf_models.checkpoint.hugging_face import convert_first
 from mtf_models.config import Config
 from mtf_models.errors import ConfigError
 from mtf_models.runtime.bindings.settings import BatchSize
@@ -370,7 +371,7 @@ class MtfModel:
         if not held.strip():
             raise ConfigError(
                 f"There is no config for {self.model_dir}: give gin_files, or parse a gin file "
-                "before."
+                f"before.{convert_first(Path(self.model_dir))}"
             )
         return ("defaults/t5.gin",), (held,)
 
