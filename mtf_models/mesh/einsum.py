@@ -6,8 +6,6 @@ import itertools
 import string
 from collections.abc import Sequence
 
-import tensorflow as tf
-
 from mtf_models.errors import refuse
 from mtf_models.mesh.dimension import (
     Dimension,
@@ -76,7 +74,7 @@ def _contract(a: Tensor, b: Tensor, output: Shape, whole: set[Dimension]) -> Ten
     letters = dict(zip(_union(a, b), string.ascii_letters, strict=False))
     terms = ["".join(letters[d] for d in shape) for shape in (a.shape, b.shape, output)]
     values = [mesh.pin(x.value, x.shape, whole) if whole else x.value for x in (a, b)]
-    value = tf.einsum(f"{terms[0]},{terms[1]}->{terms[2]}", *values)
+    value = mesh.engine.product(*values, terms)
     return Tensor(mesh, output, mesh.pin(value, output, whole))
 
 

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -101,6 +103,50 @@ class TestOrder:
             lambda x, y, z, w: np.einsum("iu,ju,iv,ku->jvk", x, y, z, w),
             placements=[Placement(self.MESH, "i:a,j:a,u:b,v:b")],
         )
+
+
+class TestOrderOfDimensions:
+    """Whatever the order in which operands and result have them, values and slopes are right."""
+
+    SIZES = {"batch": 2, "rows": 3, "columns": 4, "summed": 5, "also_summed": 6}
+
+    @pytest.mark.parametrize("left", list(itertools.permutations(["batch", "rows", "summed"])))
+    def test_one_of_each_kind(self, left):
+        for right in itertools.permutations(["batch", "summed", "columns"]):
+            for output in itertools.permutations(["batch", "rows", "columns"]):
+                self.check(left, right, output)
+
+    @pytest.mark.parametrize(
+        "left", list(itertools.permutations(["rows", "summed", "also_summed"]))
+    )
+    @pytest.mark.parametrize("output", [["rows"], ["rows", "columns"], ["columns", "rows"]])
+    def test_two_that_are_summed(self, left, output):
+        others = ["summed", "also_summed", *(set(output) - {"rows"})]
+        for right in itertools.permutations(others):
+            self.check(left, right, output)
+
+    def check(self, left, right, output):
+        names = list(self.SIZES)
+        terms = [[names.index(name) for name in names_of] for names_of in (left, right, output)]
+        shapes = [
+            mtf.Shape([mtf.Dimension(name, self.SIZES[name]) for name in names_of])
+            for names_of in (left, right, output)
+        ]
+        x, y, slope = (RANDOM.normal(size=shape.to_integer_list) for shape in shapes)
+        with tf.GradientTape() as tape:
+            a, b = (
+                mtf.import_tf_tensor(MESH, v, s) for v, s in zip((x, y), shapes[:2], strict=True)
+            )
+            tape.watch([a.value, b.value])
+            found = mtf.einsum([a, b], output_shape=shapes[2])
+        slopes = tape.gradient(found.value, [a.value, b.value], tf.constant(slope))
+        a, b, o = terms
+        for value, expected in (
+            (found.value, np.einsum(x, a, y, b, o)),
+            (slopes[0], np.einsum(slope, o, y, b, a)),
+            (slopes[1], np.einsum(slope, o, x, a, b)),
+        ):
+            np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
 
 
 class TestDtypes:

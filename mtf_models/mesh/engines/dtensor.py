@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tensorflow.experimental import dtensor
 from mtf_models import processes
 from mtf_models.errors import DeviceError
 from mtf_models.mesh.engines.moving import moved
+from mtf_models.mesh.engines.products import by_einsum
 from mtf_models.mesh.engines.single import Slice, as_tensor
 from mtf_models.mesh.layout import Layout
 
@@ -103,6 +104,10 @@ class DTensorEngine:
     def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
         """Lays a value out; in a compiled function also stops layouts from spreading past it."""
         return dtensor.relayout(value, self._layout(layout))
+
+    def product(self, a: tf.Tensor, b: tf.Tensor, terms: Sequence[str]) -> tf.Tensor:
+        """The product of two values, whose parts DTensor multiplies and sums."""
+        return by_einsum(a, b, terms)
 
     def argument(self, value: tf.Tensor) -> tf.Tensor:
         """A value for a compiled function to take, of the same bits, maybe of another dtype.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -16,6 +16,7 @@ from mtf_models.mesh import scopes
 from mtf_models.mesh.dimension import Shape
 from mtf_models.mesh.engines.calls import Call, Computation
 from mtf_models.mesh.engines.moving import moved
+from mtf_models.mesh.engines.products import by_einsum
 from mtf_models.mesh.engines.single import as_tensor
 from mtf_models.mesh.layout import Fault, Layout
 
@@ -198,6 +199,10 @@ class RecorderEngine:
         value = tf.raw_ops.CheckNumerics(tensor=value, message=f"pin {number}.")
         self.pins[value.op.name] = layout
         return value
+
+    def product(self, a: tf.Tensor, b: tf.Tensor, terms: Sequence[str]) -> tf.Tensor:
+        """An einsum, of which a recording knows what each device computes."""
+        return by_einsum(a, b, terms)
 
     def move(self, value: tf.Tensor, before: Layout, after: Layout) -> tf.Tensor:
         """Passes a symbolic value on; a recording notes its layouts."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from mtf_models.mesh import scopes
+from mtf_models.mesh.engines.products import Operand, by_einsum, matrix_product
 from mtf_models.mesh.layout import Layout
 
 Slice = tuple[tuple[int, ...], np.ndarray]
@@ -73,6 +74,17 @@ class SingleEngine:
     def pin(self, value: tf.Tensor, layout: Layout) -> tf.Tensor:
         """Lays a value out; there is only one place here."""
         return value
+
+    def product(self, a: tf.Tensor, b: tf.Tensor, terms: Sequence[str]) -> tf.Tensor:
+        """The product of two values, given the letters of both and of the result.
+
+        XLA takes an einsum as it is, and one that sums nothing is no product of matrices.
+        """
+        of_a, of_b, output = terms
+        is_known = a.shape.is_fully_defined() and b.shape.is_fully_defined()
+        if scopes.in_kernel() or not is_known or set(of_a + of_b) == set(output):
+            return by_einsum(a, b, terms)
+        return matrix_product(Operand(a, of_a), Operand(b, of_b), output)
 
     def argument(self, value: tf.Tensor) -> tf.Tensor:
         """A value for a compiled function to take."""
