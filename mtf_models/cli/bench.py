@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     parser.add_argument(
         "benchmark",
-        choices=["train", "decode", "moe", "data", "startup"],
+        choices=["train", "decode", "moe", "data", "layouts", "growth", "startup"],
         help="what is measured",
     )
     add_config_arguments(parser)

@@ -1,4 +1,4 @@
-"""`mtf bench data` and `startup` on the numbered examples."""
+"""`mtf bench data`, `layouts`, `growth` and `startup` on small things."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 from commands import GIVEN, HERE, mtf
 
 from mtf_models.errors import MtfError
-from mtf_models.runtime.benchmarks import reading, starting
+from mtf_models.runtime.benchmarks import growth, layouts, reading, starting
 
 
 def test_data(monkeypatch, tmp_path):
@@ -21,6 +21,58 @@ def test_data(monkeypatch, tmp_path):
     ratio = row["tokens_per_second"] / row["trained_tokens_per_second"]
     assert row["times_model"] == pytest.approx(ratio, rel=0.05, abs=0.06)
     assert "numbered.gin" in outcome.out
+
+
+def test_layouts(monkeypatch, tmp_path):
+    monkeypatch.setattr(layouts, "_MESHES", ("", "batch:2;model:2"))
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    file = tmp_path / "layouts.json"
+    outcome = mtf("bench", "layouts", *GIVEN, "--steps=1", f"--json={file}")
+    assert outcome.status == 0, outcome.err
+    alone, split = json.loads(file.read_text("utf-8"))["runs"]
+    assert (alone["value"], alone["times_one_device"]) == ("none", 1.0)
+    assert split["value"] == "batch:2;model:2" and split["first_step_s"] > 0
+    times = split["step_ms"] / alone["step_ms"]
+    assert split["times_one_device"] == pytest.approx(times, abs=0.006)
+    assert "batch:2;model:2" in outcome.out
+
+
+def test_layouts_say_which_mesh_fails(monkeypatch):
+    monkeypatch.setattr(layouts, "_MESHES", ("batch:3",))
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    outcome = mtf("bench", "layouts", *GIVEN, "--steps=1")
+    assert outcome.status != 0
+    assert "mesh batch:3: mtf bench train" in outcome.err and "--mesh=batch:3" in outcome.err
+
+
+def test_growth(monkeypatch, tmp_path):
+    def measured(cases, options, steps):
+        """5 ms and the square of the size in microseconds; memory in proportion."""
+        return [
+            {
+                "varied": case.varied,
+                "value": case.value,
+                "step_ms": 5 + case.value**2 / 1e3,
+                "step_ms_min": 1.0,
+                "step_ms_max": 2.0,
+                "peak_memory_mb": 8 * case.value,
+            }
+            for case in cases
+        ]
+
+    monkeypatch.setattr(growth, "measured", measured)
+    file = tmp_path / "growth.json"
+    outcome = mtf("bench", "growth", f"--json={file}")
+    assert outcome.status == 0, outcome.err
+    rows = json.loads(file.read_text("utf-8"))["runs"]
+    lengths = [row for row in rows if row["varied"] == "length"]
+    assert [row["value"] for row in lengths] == [128, 256, 512, 1024, 2048, 4096]
+    assert "step_ms_exponent" not in lengths[0]
+    assert all(row["peak_memory_mb_exponent"] == 1.0 for row in lengths[1:])
+    # log2((5 + 65.536) / (5 + 16.384)) and log2((5 + 16777.216) / (5 + 4194.304)).
+    assert lengths[1]["step_ms_exponent"] == 1.72 and lengths[-1]["step_ms_exponent"] == 2.0
+    # From 2 to 16 layers 5.004 ms become 5.256, from 2 to 64 experts 9.096.
+    assert "length: beyond 128, vocabulary: beyond 32,128, layers: never, experts: " in outcome.out
 
 
 def test_startup(monkeypatch, tmp_path):
@@ -54,7 +106,7 @@ def test_startup_times_a_process_that_says_much(monkeypatch):
         (folder / "metrics.jsonl").write_text("{}")
         time.sleep(600)
     """
-    monkeypatch.setattr(starting, "_MTF", steps)
+    monkeypatch.setattr(starting, "MTF", steps)
     monkeypatch.setattr(starting, "_MINUTES", 1)
     assert 0 < starting.until_first_step([]) < 60
 
@@ -63,6 +115,8 @@ def test_startup_times_a_process_that_says_much(monkeypatch):
     ("name", "given", "takes"),
     [
         ("startup", "--batch_size=3", "--gin_file, --gin_param, --module_import, --steps and "),
+        ("growth", "--batch_size=3", "takes --gin_param, --steps and --json"),
+        ("layouts", "--mesh=batch:2", "--layout, --batch_size, --seed, --pad_vocab, --steps and "),
         ("data", "--no_peers", "--pad_vocab, --batch_size, --seed, --steps and --json"),
     ],
 )

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from mtf_models.runtime.benchmarks import decoding, experts, reading, starting, training
+from mtf_models.runtime.benchmarks import (
+    decoding,
+    experts,
+    growth,
+    layouts,
+    reading,
+    starting,
+    training,
+)
 from mtf_models.runtime.options import BenchOptions
 from mtf_models.runtime.whole_file import check_output
 
@@ -11,6 +19,8 @@ _RUNS = {
     "decode": decoding.run,
     "moe": experts.run,
     "data": reading.run,
+    "layouts": layouts.run,
+    "growth": growth.run,
     "startup": starting.run,
 }
 

@@ -29,7 +29,8 @@ from mtf_models.runtime.options import BenchOptions
 _ROUNDS = 5
 _MINUTES = 30  # That a process may take; the first one may have to prepare data.
 _EXAMPLE = "examples/g2p_tiny.gin"
-_MTF = "from mtf_models.cli.main import main; raise SystemExit(main())"
+MTF = "from mtf_models.cli.main import main; raise SystemExit(main())"
+"""The program of the command `mtf`, for the interpreter that runs this."""
 
 
 def run(options: BenchOptions) -> None:
@@ -48,7 +49,7 @@ def run(options: BenchOptions) -> None:
     cases: dict[str, Callable[[], float]] = {
         "python": lambda: until_end(["-c", "pass"]),
         "import mtf_models": lambda: until_end(["-c", "import mtf_models"]),
-        "mtf --help": lambda: until_end(["-c", _MTF, "--help"]),
+        "mtf --help": lambda: until_end(["-c", MTF, "--help"]),
         f"first step, {', '.join(files)}": lambda: until_first_step(flags),
     }
     rounds = options.steps or _ROUNDS
@@ -78,7 +79,7 @@ def until_first_step(flags: list[str]) -> float:
     """Seconds from the start of `mtf train` until it has written what its first step measured."""
     with tempfile.TemporaryDirectory() as folder:
         metrics = Path(folder) / "run" / METRICS_FILE
-        arguments = ["-c", _MTF, "train", *flags, f"--model_dir={metrics.parent}"]
+        arguments = ["-c", MTF, "train", *flags, f"--model_dir={metrics.parent}"]
         with _started(arguments) as started:
             while not (metrics.exists() and metrics.stat().st_size):
                 if started.process.poll() is not None:
