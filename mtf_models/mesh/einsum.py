@@ -18,10 +18,7 @@ from mtf_models.mesh.dimension import (
 from mtf_models.mesh.layout import clashing, tensor_layout
 from mtf_models.mesh.reduce import reduce_sum
 from mtf_models.mesh.reshape import broadcast, transpose
-from mtf_models.mesh.tensor import Tensor, operation, sizes
-
-_FEW_ROWS = 64
-"""Products of more take longer than to prepare them."""
+from mtf_models.mesh.tensor import Tensor, operation
 
 
 @operation
@@ -69,30 +66,11 @@ matmul = einsum
 def _contract(a: Tensor, b: Tensor, output: Shape, whole: set[Dimension]) -> Tensor:
     """The product of two, laid out by the rules but with `whole` unsplit."""
     mesh = a.mesh
-    if mesh.engine.is_whole and _is_of_few_rows(a, b, output):
-        return Tensor(mesh, output, _matrix_product(a, b, output))
     letters = dict(zip(_union(a, b), string.ascii_letters, strict=False))
     terms = ["".join(letters[d] for d in shape) for shape in (a.shape, b.shape, output)]
     values = [mesh.pin(x.value, x.shape, whole) if whole else x.value for x in (a, b)]
     value = mesh.engine.product(*values, terms)
     return Tensor(mesh, output, mesh.pin(value, output, whole))
-
-
-def _is_of_few_rows(a: Tensor, b: Tensor, output: Shape) -> bool:
-    """Whether a product is [rows, summed] by [summed, columns], with few rows, as they lie."""
-    rows = Shape([d for d in a.shape if d in output])
-    summed, columns = a.shape - rows.dims, b.shape - a.shape.dims
-    few = isinstance(rows.size, int) and rows.size <= _FEW_ROWS
-    in_order = a.shape == rows + summed and b.shape == summed + columns and output == rows + columns
-    return few and in_order and bool(columns.dims) and isinstance(summed.size, int)
-
-
-def _matrix_product(a: Tensor, b: Tensor, output: Shape) -> tf.Tensor:
-    """The product of matrices, for which TensorFlow prepares less than for its einsum."""
-    rows = Shape([d for d in a.shape if d in output])
-    size = (a.shape - rows.dims).size
-    matrices = tf.reshape(a.value, [rows.size, size]), tf.reshape(b.value, [size, -1])
-    return tf.reshape(tf.matmul(*matrices), sizes(output))
 
 
 def _cheapest_pair_first(xs: list[Tensor], output: Shape) -> list[Tensor]:

@@ -87,7 +87,7 @@ def with_entry(x: Tensor, entry: Tensor, index: Tensor, dim: Dimension) -> Tenso
         f"with_entry of {x.shape} along {dim}",
         [f"the entry is {entry.shape}, not {x.shape - dim}" if not alike else None],
     )
-    if scopes.in_kernel() or not x.mesh.engine.is_whole:  # XLA writes at fixed places only.
+    if scopes.in_kernel() or not x.mesh.engine.writes_entries:  # XLA writes at fixed places only.
         return where(equal(mtf_range(x.mesh, dim), index), entry, x, output_shape=x.shape)
     axis = x.shape.axis(dim)
     others = sum(1 << i for i in range(x.shape.ndims) if i != axis)

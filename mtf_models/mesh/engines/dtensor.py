@@ -48,7 +48,7 @@ class DTensorEngine:
         stand_ins: False; sizes of batches are real.
         least_fused: none are; DTensor expands single operations.
         compiles_loops: False; DTensor expands single operations.
-        is_whole: False; tensors are in parts.
+        writes_entries: False; DTensor writes whole tensors.
 
     Args:
         axes: of the mesh, with their sizes.
@@ -58,7 +58,7 @@ class DTensorEngine:
     stand_ins = False
     least_fused = math.inf
     compiles_loops = False
-    is_whole = False
+    writes_entries = False
 
     def __init__(self, axes: Mapping[str, int], devices: list[str]) -> None:
         self._axes = dict(axes)

@@ -120,11 +120,11 @@ class RecorderEngine:
         operations: those of the language, in the order of their numbers in the graph.
         repeats: the parts that stand for others.
         compiles_loops: False; all operations are recorded.
-        is_whole: False; what is recorded is that of a mesh of devices.
+        writes_entries: False; as on a mesh of devices.
     """
 
     compiles_loops = False
-    is_whole = False
+    writes_entries = False
 
     def __init__(self, stand_ins: bool = False, notes: bool = False, abridges: bool = True) -> None:
         self.stand_ins = stand_ins

@@ -37,13 +37,12 @@ class SingleEngine:
         kernels: those that were compiled, see `mesh.fused`.
         compiles_loops: whether XLA may compile loops; not where sizes, or the machine that a graph
             will run on, are unknown.
-        is_whole: True; tensors lie in memory as their shapes say: dimensions may be merged, and
-            one entry written where it is.
+        writes_entries: whether one entry of a tensor can be written where it is.
     """
 
     stand_ins = False
     least_fused = 2**16
-    is_whole = True
+    writes_entries = True
 
     def __init__(self, device: str | None) -> None:
         self._device = device
