@@ -12,7 +12,7 @@ import seqio
 import tensorflow as tf
 
 from mtf_models.data.packing import Example
-from mtf_models.data.whole_blocks import whole_blocks
+from mtf_models.data.whole_blocks import tokenised_examples, whole_blocks
 from mtf_models.data.without_examples import without_examples
 
 MEMORY_BOUND = 2**30  # bytes
@@ -151,10 +151,15 @@ def _read(
 def _joined_blocks(
     task: seqio.Task, split: str, lengths: Mapping[str, int], seed: int, start: int
 ) -> tf.data.Dataset:
-    """Blocks of the examples that SeqIO makes one by one."""
-    dataset = task.get_dataset(
-        lengths, split, shuffle=True, seed=seed, num_epochs=1, trim_output_features=False
-    )
+    """Blocks of the examples that a task's steps make one by one."""
+    dataset = tokenised_examples(task, split, _BLOCK)
+    if dataset is None:
+        dataset = task.get_dataset(
+            lengths, split, shuffle=True, seed=seed, num_epochs=1, trim_output_features=False
+        )
+    else:
+        dataset = task.preprocess_postcache(dataset, lengths, seed)
+        dataset = dataset.shuffle(task.shuffle_buffer_size, seed=seed)
 
     def cut(example: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return {name: example[name][: length + _MORE] for name, length in lengths.items()}

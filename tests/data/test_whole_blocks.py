@@ -9,9 +9,10 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from etils import epath
 
+from mtf_models.config import parse
 from mtf_models.data.prepared import PreparedSource
 from mtf_models.data.tasks import get_task_or_mixture
-from mtf_models.data.whole_blocks import whole_blocks
+from mtf_models.data.whole_blocks import tokenised_examples, whole_blocks
 from mtf_models.datasets.vocabs import t5_model
 
 LENGTHS = {"inputs": 9, "targets": 7}
@@ -99,6 +100,24 @@ def test_tasks_of_this_package_are_read_as_seqio_reads_them(task):
     _check(get_task_or_mixture(task), "test", seed=7, start=100)
 
 
+@pytest.mark.parametrize("objective", ["span_3_15_u_u", "iid_15_r10s90_f", "all_permute", "lm"])
+def test_an_objective_draws_from_blocks_as_from_single_examples(objective):
+    task = get_task_or_mixture("kjv_web_unsupervised")
+    lengths = {"inputs": 64, "targets": 32}
+    config = parse([f"objectives/{objective}.gin"])
+    with config.active():
+        dataset = task.get_dataset(
+            lengths, "test", shuffle=False, seed=5, num_epochs=1, trim_output_features=False
+        )
+        expected = list(dataset.as_numpy_iterator())
+        blocks = tokenised_examples(task, "test", 256)
+        found = list(task.preprocess_postcache(blocks, lengths, 5).as_numpy_iterator())
+    assert len(found) == len(expected) > 20
+    for example, alike in zip(found, expected, strict=True):
+        for name in set(alike) & set(lengths):
+            np.testing.assert_array_equal(example[name], alike[name])
+
+
 @seqio.map_over_dataset
 def _doubled(example):
     return {**example, "targets": tf.tile(example["targets"], [2])}
@@ -121,6 +140,8 @@ def test_other_tasks_are_left_to_seqio(odd_texts):
         get_task_or_mixture("kjv_web_unsupervised"),
     ):
         assert whole_blocks(task, "train", LENGTHS, 0, 0, 256) is None
+    for task in (odd_texts(), odd_texts(more=[_doubled]), get_task_or_mixture("kjv_web_lm")):
+        assert tokenised_examples(task, "train", 256) is None
 
 
 def test_several_files_are_left_to_seqio(tmp_path, monkeypatch):
