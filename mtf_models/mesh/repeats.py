@@ -25,13 +25,15 @@ def stands_for(mesh: Mesh, name: str, others: Sequence[str], follower: str) -> N
     """
     copies = [scopes.full_name(other) for other in others]
     repeat = Repeat(scopes.full_name(name), copies, scopes.full_name(follower))
+    for copy in repeat.copies:
+        # Also of what is known to repeat: stacks that share a scope have variables of their own.
+        specify_again(repeat.scope, copy)
     if repeat in mesh.engine.repeats:
         return
     mesh.engine.repeats.append(repeat)
     scope = f"{repeat.scope}/"
     found = [f for f in mesh.engine.faults if any(x.startswith(scope) for x in f.tensors)]
     for copy in repeat.copies:
-        specify_again(repeat.scope, copy)
         mesh.engine.faults += [_renamed(fault, scope, f"{copy}/") for fault in found]
 
 

@@ -178,6 +178,21 @@ def test_the_model_of_a_file_with_one_block(file):
     assert mtf.build_model(located(file), params).parameters == right
 
 
+def test_stacks_that_share_a_scope_have_all_their_variables_in_every_block():
+    file = "t5/models/bi_v1_shared.gin"
+    model = mtf.build_model(located(file), ["num_layers = 6", "d_model = 64", "d_ff = 128"])
+    of_blocks = [
+        {
+            name.replace(f"block_{i:03d}", "")
+            for name in model.variables
+            if f"block_{i:03d}/" in name
+        }
+        for i in range(6)
+    ]
+    assert any("EncDecAttention" in name or "enc_dec_attention" in name for name in of_blocks[0])
+    assert all(names == of_blocks[1] for names in of_blocks[1:])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("file", MODELS)
 def test_the_model_of_a_file(file):
