@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from toy import EOS, A, B, Table
+from toy import EOS, VOCAB, A, B, Table
 
 import mtf_models.mesh as mtf
 from mtf_models.decode.result import NO_SEQUENCE
@@ -53,11 +53,14 @@ def test_rows_with_prompts_of_several_lengths(run):
     assert scores[1:3, 0] == pytest.approx([0, 0], abs=1e-6)
 
 
-def test_what_has_not_ended_is_returned_where_nothing_has(run):
+def test_what_has_not_ended_is_returned_without_penalty_where_nothing_has(run):
     ids, scores, _ = run([[0, 0], [0, 0]], beam_size=2, num_return=2, limits=[1, 2])
     assert ids[0].tolist() == [[A, 0], [B, 0]]
-    assert scores[0] == pytest.approx(np.log([0.6, 0.4]), abs=1e-6)  # without penalty
+    assert scores[0] == pytest.approx(np.log([0.6, 0.4]), abs=1e-6)
     assert ids[1].tolist() == [[B, EOS], [A, EOS]]
+    ids, scores, _ = run([[0, 0]], beam_size=2, num_return=2, never_end=True)
+    assert ids[0].tolist() == [[A, A], [A, B]]
+    assert scores[0] == pytest.approx(np.log([0.24, 0.18]), abs=1e-6)
 
 
 @pytest.mark.parametrize("options", [{"num_return": 2, "stop_early": False}, {}], ids=str)
@@ -126,3 +129,37 @@ def test_on_a_mesh(run):
     alone, alone_scores, _ = run(prompts, beam_size=3, num_return=3)
     np.testing.assert_array_equal(ids, alone)
     np.testing.assert_allclose(scores, alone_scores, atol=1e-6)
+
+
+class Lengthening(Table):
+    """Ends at once with probability 0.55, else at the fifth id."""
+
+    def __call__(self, previous, position, caches):
+        table = np.zeros([5, 4])
+        table[:, A] = 1
+        table[0, [EOS, A]] = 0.55, 0.45
+        table[4] = [0, 1, 0, 0]
+        with np.errstate(divide="ignore"):
+            logs = np.log(table).astype(np.float32)
+        time = mtf.Dimension("time", 5)
+        now = mtf.gather(mtf.import_tf_tensor(previous.mesh, logs, [time, VOCAB]), position, time)
+        return mtf.broadcast(now, previous.shape + VOCAB), caches
+
+
+def test_a_longer_sequence_that_its_penalty_makes_better_is_waited_for(run):
+    # log 0.45 / (10 / 6)^0.6 is above log 0.55, and over the penalty of four ids it is below.
+    ids, scores, _ = run([[0] * 5], Lengthening(), beam_size=2)
+    assert ids.tolist() == [[A, A, A, A, EOS]]
+    assert scores == pytest.approx([-0.5877], abs=1e-4)
+    # Where only four ids fit it never ends, and the other is best.
+    assert run([[0] * 4], Lengthening(), beam_size=2)[0].tolist() == [[EOS, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("stop_early", [True, False])
+def test_a_search_that_does_not_stop_early_returns_as_many_as_there_are(run, stop_early):
+    options = {"beam_size": 2, "num_return": 2, "alpha": 0.0, "stop_early": stop_early}
+    ids, scores, _ = run([[0] * 5], Lengthening(), **options)
+    assert ids[0, 0].tolist() == [EOS, 0, 0, 0, 0]
+    assert ids[0, 1].tolist() == ([0] * 5 if stop_early else [A, A, A, A, EOS])
+    second = NO_SEQUENCE if stop_early else np.log(0.45)
+    assert scores[0] == pytest.approx([np.log(0.55), second], abs=1e-6)

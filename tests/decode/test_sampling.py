@@ -10,10 +10,11 @@ import mtf_models.mesh as mtf
 from mtf_models.decode.sampling import draw
 
 
-def test_a_table_with_a_known_answer(run):
-    ids, scores, log_probabilities = run([[0] * 5])
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1, "alpha": 0.6}], ids=str)
+def test_a_table_with_a_known_answer(run, options):
+    ids, scores, log_probabilities = run([[0] * 5], **options)
     assert ids.tolist() == [[A, A, EOS, 0, 0]]
-    assert scores == pytest.approx([np.log(0.6 * 0.4)], abs=1e-6)  # -1.4271
+    assert scores == pytest.approx([-1.4271], abs=1e-4)  # A beam of one has no penalty.
     np.testing.assert_array_equal(log_probabilities, scores)
 
 
