@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from mtf_models.transformer import stepwise
 
@@ -76,3 +77,15 @@ def test_a_shape_is_compiled_once_and_a_step_costs_the_same_at_any_length(build)
         assert model.compilations == 1
         sizes.append(body_sizes(model))
     assert sizes[0] == sizes[1] and len(sizes[0]) == 1
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_xla_compiles_for_the_first_rows_of_a_shape_alone(build, always, tmp_path, beam_size):
+    model, compiles = build("t5_tiny", "num_layers = 1", seed=4), []
+    for rows in (INPUTS, INPUTS[::-1], INPUTS + 1, np.where(INPUTS > 4, INPUTS, 0)):
+        folder = tmp_path / str(len(compiles))
+        with tf.profiler.experimental.Profile(str(folder)):
+            model.decode({"inputs": rows}, beam_size=beam_size, max_decode_length=5)
+        (events,) = folder.rglob("*.xplane.pb")
+        compiles.append(b"CompileCpuExecutable" in events.read_bytes())
+    assert compiles == [True, False, False, False]
