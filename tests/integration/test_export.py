@@ -11,11 +11,14 @@ import tensorflow as tf
 from commands import finish, hashes, mtf, parameters, start, train
 
 from mtf_models.errors import ConfigError
-from mtf_models.runtime.using import saved_model
+from mtf_models.runtime.using import export, saved_model
 from mtf_models.runtime.using.text_codec import codec_of
 
 READER = Path(__file__).parent / "bare_tensorflow.py"
 MESH = ("--mesh=batch:2;model:2", "--layout=batch:batch,d_ff:model,heads:model,vocab:model")
+# As many ids are decoded as targets have, and not as inputs have.
+LENGTHS = "--gin_param=utils.run.sequence_length = {'inputs': 8, 'targets': 6}"
+BEAM = ("--beam_size=4", "--alpha=0.9")
 OF_TRAINING = re.compile("_slot_|^global_step$")
 ONE, FIVE = ["n1"], ["n22", "", "été", "n3 and more than eight", "n1"]
 
@@ -31,9 +34,9 @@ def bare(folder, *calls):
 def exported(tmp_path_factory):
     """A run folder of a model that was trained on 2x2 devices, and what was exported of it."""
     root = tmp_path_factory.mktemp("exported")
-    outcome = train(root / "run", *MESH, "--steps=3")
+    outcome = train(root / "run", *MESH, LENGTHS, "--steps=3")
     assert outcome.status == 0, outcome.err
-    words = (f"--model_dir={root / 'run'}", f"--output={root / 'model'}", "--beam_size=4")
+    words = (f"--model_dir={root / 'run'}", f"--output={root / 'model'}", *BEAM)
     outcome = mtf("export", *words)
     assert outcome.status == 0, outcome.err
     return root, outcome
@@ -65,9 +68,10 @@ def live(root, texts, *words):
     return [json.loads(line) for line in made.read_text("utf-8").split("\n")[:-1]]
 
 
-@pytest.mark.parametrize(("way", "words"), [(0, []), (2, ["--beam_size=4"])])
+@pytest.mark.parametrize(("way", "words"), [(0, []), (2, BEAM)])
 def test_it_gives_the_texts_of_the_live_model(exported, opened, way, words):
     expected = live(exported[0], FIVE, *words)
+    assert any(len(row["prediction"]) > 4 for row in expected)
     one, five = opened["found"][way : way + 2]
     assert five["inputs"] == FIVE
     assert five["outputs"] == [row["prediction"] for row in expected]
@@ -94,7 +98,7 @@ def test_it_scores_as_mtf_score_does(exported, opened):
     found = opened["found"][7]
     assert found["scores"] == pytest.approx([row["log_probability"] for row in rows], abs=1e-4)
     assert found["targets"] == targets
-    assert found["trimmed"] == [0, 0, 0, 15, 2]
+    assert found["trimmed"] == [0, 0, 0, 15, 4]
 
 
 def test_the_guides_example_runs(exported, repository, tmp_path):
@@ -109,6 +113,15 @@ def test_the_guides_example_runs(exported, repository, tmp_path):
     outcome = finish(start(program=("-c", program), cwd=tmp_path, PYTHONPATH=""))
     assert outcome.status == 0, outcome.err
     assert len(outcome.out.splitlines()) == 3
+
+
+def test_as_many_ids_are_decoded_as_are_asked_for(exported, tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(export, "write", lambda what, folder: found.append(what.plans))
+    words = (f"--model_dir={exported[0] / 'run'}", f"--output={tmp_path / 'model'}")
+    assert mtf("export", *words, "--max_decode_length=3").status == 0
+    assert mtf("export", *words).status == 0
+    assert [{plan.added for plan in plans.values()} for plans in found] == [{3}, {6}]
 
 
 def test_no_rows_give_no_rows(opened):

@@ -124,3 +124,16 @@ def test_control_of_repetition_is_for_the_ways_that_have_it():
     plans = plans_of(model, {"repetition_penalty": 1.5, "no_repeat_ngram": 2})
     found = {n: (p.options.repetition_penalty, p.options.no_repeat_ngram) for n, p in plans.items()}
     assert found == {"greedy": (1.5, 2), "beam": (1.0, 2), "sample": (1.5, 2)}
+
+
+def test_each_way_has_the_options_that_are_its_own():
+    model = mtf.build_model(["models/lm.small.gin"], TINY, mesh=Mesh.unplaced())
+    beam = {"beam_size": 3, "alpha": 0.9, "num_return": 2}
+    drawn = {"temperature": 0.7, "top_k": 9, "top_p": 0.8, "num_return": 2}
+    plans = plans_of(model, beam | drawn)
+    found = {name: vars(plan.options) for name, plan in plans.items()}
+    assert beam.items() <= found["beam"].items() and drawn.items() <= found["sample"].items()
+    assert [found["greedy"][n] for n in ("beam_size", "temperature", "num_return")] == [1, 0.0, 1]
+    plain = {name: vars(plan.options) for name, plan in plans_of(model, {}).items()}
+    assert [plain["beam"][n] for n in ("beam_size", "alpha", "num_return")] == [4, 0.6, 1]
+    assert plain["sample"]["temperature"] == 1.0
