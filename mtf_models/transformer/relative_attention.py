@@ -55,14 +55,15 @@ def learned_bias(
         variable: the full name of the table.
         heads: of the table.
         num_buckets: of the table.
-        bucket: gives the bucket of each pair of positions, int32.
+        bucket: gives the bucket of each pair of positions, int32, all in range.
     """
     buckets = Dimension("buckets", num_buckets)
     with scopes.entered(""):
         shape = Shape([*heads, buckets])
         table = mtf.get_variable(context.mesh, variable, shape, context.variable_dtype)
     at = bucket()
-    return mtf.to_float(mtf.gather(table, at, buckets, table.shape - buckets + at.shape.dims))
+    shape = table.shape - buckets + at.shape.dims
+    return mtf.to_float(mtf.gather(table, at, buckets, shape, in_range=True))
 
 
 def position_bucket(context: Context, num_buckets: int) -> Tensor:

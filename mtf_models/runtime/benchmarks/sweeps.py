@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ from mtf_models.errors import MtfError
 from mtf_models.runtime.benchmarks.figures import Figures
 from mtf_models.runtime.benchmarks.starting import MTF
 from mtf_models.runtime.options import BenchOptions
+
+_log = logging.getLogger("mtf_models")
 
 _KEPT = ("step_ms", "step_ms_min", "step_ms_max", "first_step_s", "tokens_per_second")
 
@@ -34,7 +37,7 @@ class Case:
 
 
 def measured(cases: Iterable[Case], options: BenchOptions, steps: int) -> list[Figures]:
-    """Times each case in a new process, whose peak memory is then its own.
+    """Times each case in a new process, whose peak memory is then its own; a line tells of each.
 
     Args:
         cases: what is run, in order.
@@ -66,7 +69,12 @@ def _measured(case: Case, flags: list[str]) -> Figures:
             )
         found = json.loads(file.read_text(encoding="utf-8"))
     row = {"varied": case.varied, "value": case.value, **{key: found[key] for key in _KEPT}}
-    return {**row, "peak_memory_mb": found["peak_memory_mb"]}
+    row["peak_memory_mb"] = found["peak_memory_mb"]
+    _log.info(
+        "%s %s: first step %.1f s, then %.0f ms each, %d MB at the peak",
+        *(row[key] for key in ("varied", "value", "first_step_s", "step_ms", "peak_memory_mb")),
+    )
+    return row
 
 
 def _flags(options: BenchOptions) -> list[str]:

@@ -38,6 +38,11 @@ LIMITS = {
         "a tensor is larger than the logits in bfloat16 and the table in float32: the logits are "
         "wide outside of the compiled parts, or attention or a mask is whole for all heads",
     ),
+    "bytes of constants": (
+        2 * 4 * ROWS * LENGTH * 512 + 2**13,
+        "more than the embeddings of both sides has zeros filled in: TensorFlow compiles them, and "
+        "keeps them as long as the step",
+    ),
 }
 
 
@@ -120,6 +125,11 @@ def test_bytes_of_the_largest_tensor(graph):
         if x.shape.is_fully_defined() and x.dtype.is_floating
     ]
     check("bytes of the largest tensor", max(sizes))
+
+
+def test_bytes_of_constants(graph):
+    filled = [x for op in graph(1) if op.type in ("Const", "Fill", "ZerosLike") for x in op.outputs]
+    check("bytes of constants", sum(x.shape.num_elements() * x.dtype.size for x in filled))
 
 
 def test_one_compilation_for_all_steps(build, features):
