@@ -9,6 +9,8 @@ import importlib
 import importlib.util
 from typing import Any
 
+from mtf_models.machine import ask_for_onednn
+
 _HOMES = {
     "MtfError": "mtf_models.errors",
     "Model": "mtf_models.runtime.model.model",
@@ -23,6 +25,8 @@ _HOMES = {
 _LANGUAGE = "mtf_models.mesh"
 
 __version__ = "0.1.0"
+
+ask_for_onednn()
 
 
 def __getattr__(name: str) -> Any:

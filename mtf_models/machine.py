@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 
 _BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16")
 """x86 with vector and with matrix instructions, Arm."""
+
+ONEDNN_VARIABLE = "TF_ENABLE_ONEDNN_OPTS"
+"""TensorFlow reads it when it is loaded."""
+
+
+def ask_for_onednn() -> None:
+    """Has TensorFlow use oneDNN on every x86 processor, unless the environment says otherwise.
+
+    By itself it does where there are instructions for narrow numbers only. Where there are none
+    its own products of matrices are slower too: a training step of T5 1.1 small took 1.4 times as
+    long without oneDNN on a processor with AVX2.
+    """
+    if platform.machine() in ("x86_64", "AMD64"):
+        os.environ.setdefault(ONEDNN_VARIABLE, "1")
 
 
 def cpu_count() -> int:

@@ -6,6 +6,7 @@ import resource
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # As the package does where it is first.
 
 import pytest
 import tensorflow as tf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 
@@ -107,11 +108,20 @@ def _examine_gin(findings: Findings) -> None:
         )
 
 
+def _onednn() -> str:
+    """Whether TensorFlow multiplies by oneDNN, as far as the environment says."""
+    value = os.environ.get(machine.ONEDNN_VARIABLE)
+    if value is None:
+        return "as TensorFlow decides"
+    return f"{'off' if value in ('0', 'false') else 'on'} ({machine.ONEDNN_VARIABLE}={value})"
+
+
 def _examine_machine(findings: Findings) -> None:
     findings.machine["processors"] = str(machine.cpu_count())
     findings.machine["memory"] = f"{machine.memory_bytes() / 2**30:.1f} GiB"
     instructions = ", ".join(machine.bfloat16_instructions())
     findings.machine["bfloat16"] = instructions or "no instructions for it"
+    findings.machine["oneDNN"] = _onednn()
     try:
         start_tensorflow()
         import tensorflow as tf
