@@ -63,10 +63,17 @@ def test_scores_of_strings_are_the_originals(folder, tmp_path):
     assert read(folder / "commands" / "command")
 
 
-def test_inference_is_the_originals(folder, tmp_path):
+# Three texts: the last batch of two has one row too many, which is in no file.
+EACH_BATCH = pytest.mark.parametrize("batch", [4, 2])
+BATCHES_OF = "--gin_param=run.batch_size = ('sequences_per_batch', {})"
+
+
+@EACH_BATCH
+def test_inference_is_the_originals(folder, tmp_path, batch):
     outcome = old(
         folder,
         "--gin_file=infer.gin",
+        BATCHES_OF.format(batch),
         f"--gin_param=input_filename = '{folder / 'inputs.txt'}'",
         f"--gin_param=output_filename = '{tmp_path / 'outputs.txt'}'",
     )
