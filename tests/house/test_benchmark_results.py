@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-NAMES = ("train", "decode", "moe", "data", "startup")
+NAMES = ("train", "train_float32", "decode", "moe", "data", "startup")
 
 
 def figures(name):
