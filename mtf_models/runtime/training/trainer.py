@@ -123,7 +123,9 @@ class Trainer:
             DataError: if a feature does not fit the model.
             TrainingDiverged: if the loss is not finite.
         """
-        self._slots.allocate()
+        # A graph in which variables are made is traced twice.
+        for variable in self.variables.values():
+            variable.allocate()
         rates = self._rates(self.step_number)
         tensors = self.model.tensors(features)
         losses = self._step({**tensors, **self._scalars(rates)})

@@ -63,6 +63,18 @@ def test_other_batch_do_not_compile_anew(model, batch):
     assert trainer._step.compilations == 2
 
 
+def test_the_first_step_of_a_fresh_model_is_traced_once(model, batch, monkeypatch):
+    traced, make = [], mtf.Trainer.compute_step
+
+    def counted(trainer, inputs):
+        traced.append(inputs)
+        return make(trainer, inputs)
+
+    monkeypatch.setattr(mtf.Trainer, "compute_step", counted)
+    mtf.Trainer(model, learning_rate=0.1).step(batch)
+    assert len(traced) == 1
+
+
 @pytest.mark.parametrize(
     ("params", "argument", "rates"),
     [
