@@ -17,6 +17,8 @@ CASES = sorted(
 )
 # Of the others the default suite compiles the losses, the gradients and a decode.
 IN_FULL = ("lm_tiny", "t5_1_0_tiny", "t5_1_1_tiny")
+# What a score is made of besides the logits, which the losses tell, differs in these alone.
+SCORED_APART = ("aligned_bert_tiny", "ensemble", "student_teacher", "vocab_mixture_of_softmaxes")
 # Nothing in these is decoded in a way of its own.
 DECODED_AS_USUAL = ("legacy_norm_names", "named_adapter_layers", "recompute_grads")
 SLOW = (
@@ -67,6 +69,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         name = item.callspec.params.get("recorded") if hasattr(item, "callspec") else None
         slow = (*SLOW, "test_decoding.py") if name in DECODED_AS_USUAL else SLOW
+        slow += () if name in SCORED_APART else ("test_score_is_the_likelihood",)
         if name in CASES and name not in IN_FULL and any(s in item.nodeid for s in slow):
             item.add_marker(pytest.mark.slow)
 
