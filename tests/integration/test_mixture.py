@@ -36,14 +36,20 @@ def mixed(tmp_path_factory):
 
 
 def _whole(folder, *words):
-    notes, made = folder / "notes", Trainer.step
-    Trainer.step = watched.noting(notes)
-    try:
-        outcome = mtf("train", *words, f"--model_dir={folder / 'run'}")
-    finally:
-        Trainer.step = made
+    notes = folder / "notes"
+    outcome = _noted(notes, *words, f"--model_dir={folder / 'run'}")
     assert outcome.status == 0, outcome.err
     return folder / "run", outcome, watched.read(notes)
+
+
+def _noted(notes, *words):
+    """Trains in this process, and notes what each step reads."""
+    made = Trainer.step
+    Trainer.step = watched.noting(notes)
+    try:
+        return mtf("train", *words)
+    finally:
+        Trainer.step = made
 
 
 def test_each_task_is_evaluated_by_its_metrics(mixed):
@@ -84,10 +90,10 @@ def test_every_prediction_is_written(mixed):
 def _killed_and_resumed(folder, expected, kills, words):
     run, notes = folder / "parts", folder / "parts_notes"
     for step in kills:
-        command = ("train", *words, f"--model_dir={run}")
-        outcome = finish(start(notes, f"step:{step}", *command, program=(HERE / "watched.py",)))
+        command = (notes, f"step:{step}", "train", *words, f"--model_dir={run}")
+        outcome = finish(start(*command, program=(HERE / "watched.py",)))
         assert outcome.status == -signal.SIGKILL, outcome.err
-    outcome = finish(start(notes, "nowhere", *command, program=(HERE / "watched.py",)))
+    outcome = _noted(notes, *words, f"--model_dir={run}")
     assert outcome.status == 0, outcome.err
     made = watched.read(notes)
     assert len(made) >= len(expected)

@@ -1,6 +1,6 @@
 """`mtf` that notes the examples of each step, and is killed where it is told to be.
 
-`python watched.py NOTES WHERE train ...`, where WHERE is `step:7`, `save:10` or `nowhere`.
+`python watched.py NOTES WHERE train ...`, where WHERE is `step:7` or `save:10`.
 """
 
 import hashlib
@@ -75,6 +75,6 @@ if __name__ == "__main__":
     Trainer.step = noting(Path(notes))
     if place == "step":
         Trainer.step = killed_after(Trainer.step, int(number))
-    elif place == "save":
+    else:
         publish.os.replace = killed_before_index(int(number))
     sys.exit(main(words))
