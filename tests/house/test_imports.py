@@ -62,4 +62,4 @@ def test_help_comes_at_once(arguments):
         after = os.times()
         return sum(after[2:4]) - sum(before[2:4])
 
-    assert min(seconds() for _ in range(3)) < SECONDS
+    assert any(seconds() < SECONDS for _ in range(3))
