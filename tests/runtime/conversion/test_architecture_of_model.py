@@ -74,10 +74,12 @@ def test_models_that_ship(read, name, fields):
 def test_experts_may_be_in_every_block(read):
     """Then no layer but a mixture says how wide they are."""
     layers = "make_layer_stack.layers = [@SelfAttention, @MoE1D]"
-    found = read("models/switch.base.8.gin", f"encoder/{layers}")
+    blocks = "num_layers = 2"
+    found = read("models/switch.base.8.gin", blocks, f"encoder/{layers}")
     assert (found.encoder_step, found.decoder_step, found.d_ff) == (1, 2, 3072)
     with_targets = "make_layer_stack.layers = [@SelfAttention, @EncDecAttention, @MoE1D]"
-    found = read("models/switch.base.8.gin", f"encoder/{layers}", f"decoder/{with_targets}")
+    both = (f"encoder/{layers}", f"decoder/{with_targets}")
+    found = read("models/switch.base.8.gin", blocks, *both)
     assert (found.encoder_step, found.decoder_step, found.d_ff) == (1, 1, 3072)
 
 

@@ -7,6 +7,9 @@ import mtf_models as mtf
 from mtf_models.optimize import AdamW
 
 RECOMPUTE = "LayerStack.recompute_grads = True"
+# What is dropped must be dropped again; without it the original's gradients are those to equal
+# (tests/parity, recompute_grads).
+DROPOUT = "dropout_rate = 0.3"
 LAYOUT = "batch:batch,heads:model,d_ff:model,vocab:model"
 
 
@@ -18,21 +21,20 @@ def assert_same_gradients(found, right, tolerance):
         assert difference <= tolerance * np.max(np.abs(gradient)), name
 
 
-@pytest.mark.parametrize("dropout_rate", [0.0, 0.3])
 @pytest.mark.parametrize("name", ["t5_tiny", "lm_tiny"])
-def test_recomputed_activations_give_the_same_gradients(build, features, name, dropout_rate):
+def test_recomputed_activations_give_the_same_gradients(build, features, name):
     batch = features if name == "t5_tiny" else {"targets": features["targets"]}
-    params = [f"dropout_rate = {dropout_rate}"]
-    kept, recomputed = build(name, *params), build(name, *params, RECOMPUTE)
+    kept, recomputed = build(name, DROPOUT), build(name, DROPOUT, RECOMPUTE)
     assert float(recomputed(batch, "train").loss) == float(kept(batch, "train").loss)
-    assert_same_gradients(recomputed.gradients(batch), kept.gradients(batch), 1e-5)
-    assert not any(np.all(g.numpy() == 0) for g in recomputed.gradients(batch).values())
+    found = recomputed.gradients(batch)
+    assert_same_gradients(found, kept.gradients(batch), 1e-5)
+    assert not any(np.all(g.numpy() == 0) for g in found.values())
 
 
 @pytest.mark.slow
 def test_recomputed_activations_on_a_mesh(build, features):
     mesh = mtf.Mesh("batch:2;model:4", layout=LAYOUT)
-    params = ["dropout_rate = 0.3", "num_layers = 1"]
+    params = [DROPOUT, "num_layers = 1"]
     recomputed = build("t5_tiny", *params, RECOMPUTE, mesh=mesh)
     kept = build("t5_tiny", *params)
     assert_same_gradients(recomputed.gradients(features), kept.gradients(features), 1e-5)
@@ -54,7 +56,7 @@ def test_bfloat16_activations_are_close_to_float32(build, features, name):
 
 def test_gradients_of_bfloat16_activations_are_float32_and_close(build, features):
     wide, narrow = (
-        build("t5_tiny", f"get_variable_dtype.activation_dtype = '{dtype}'")
+        build("t5_tiny", "num_layers = 1", f"get_variable_dtype.activation_dtype = '{dtype}'")
         for dtype in ("float32", "bfloat16")
     )
     right = wide.gradients(features)
