@@ -14,7 +14,7 @@ def positions_at_once(
     logits: Tensor,
     length: Dimension,
     most_whole: int = 2**28,
-    most_in_block: int = 2**26,
+    most_in_block: int = 2**25,
 ) -> int | None:
     """Of how many positions the logits are computed at a time in training; None for all.
 
