@@ -263,6 +263,10 @@ class Model:
                 grads = mtf.gradients(tape, output.loss, watched)
         return output, {v.name: g for v, g in zip(trained, grads, strict=True)}
 
+    def allocate(self) -> None:
+        """Gives every variable that has no value its initial one."""
+        self._store.allocate()
+
     def read(self) -> dict[str, tf.Tensor]:
         """The value of every variable, read once, for one step."""
         return self._store.read()
@@ -319,7 +323,7 @@ class Model:
             key: what function it is; the first one of a key is kept.
             function: see `CompiledFunction`.
         """
-        self._store.allocate()
+        self.allocate()
         if key not in self._functions:
             self._functions[key] = CompiledFunction(self.mesh, function)
         return self._functions[key]

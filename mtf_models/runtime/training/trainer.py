@@ -124,8 +124,8 @@ class Trainer:
             TrainingDiverged: if the loss is not finite.
         """
         # A graph in which variables are made is traced twice.
-        for variable in self.variables.values():
-            variable.allocate()
+        self.model.allocate()
+        self._slots.allocate()
         rates = self._rates(self.step_number)
         tensors = self.model.tensors(features)
         losses = self._step({**tensors, **self._scalars(rates)})

@@ -40,8 +40,8 @@ LIMITS = {
     ),
     "bytes of constants": (
         2 * 4 * ROWS * LENGTH * 512 + 2**13,
-        "more than the embeddings of both sides has zeros filled in: TensorFlow compiles them, and "
-        "keeps them as long as the step",
+        "zeros are filled in for more than the embeddings of both sides: TensorFlow fills them in "
+        "when it compiles, and keeps them as long as the step",
     ),
 }
 
