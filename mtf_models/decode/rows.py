@@ -21,15 +21,17 @@ def spread(x: Tensor, times: int) -> Tensor:
 
 
 def merged(x: Tensor) -> Tensor:
-    """[batch, beam, ...] to [batch * beam, ...], the hypotheses of a row side by side."""
-    batch, beam, *rest = x.shape.dims
-    return mtf.reshape(x, Shape([Dimension(batch.name, batch.size * beam.size), *rest]))
+    """[..., batch, beam, ...] to [..., batch * beam, ...], the hypotheses of a row side by side."""
+    place = x.shape.dims.index(x.shape.get_dim_by_name(BATCH))
+    batch, beam = x.shape.dims[place : place + 2]
+    return _with_dims(x, place, 2, [Dimension(BATCH, batch.size * beam.size)])
 
 
 def grouped(x: Tensor, beam: Dimension) -> Tensor:
-    """[batch * beam, ...] to [batch, beam, ...]."""
-    rows, *rest = x.shape.dims
-    return mtf.reshape(x, Shape([Dimension(rows.name, rows.size // beam.size), beam, *rest]))
+    """[..., batch * beam, ...] to [..., batch, beam, ...]."""
+    batch = x.shape.get_dim_by_name(BATCH)
+    rows = Dimension(BATCH, batch.size // beam.size)
+    return _with_dims(x, x.shape.dims.index(batch), 1, [rows, beam])
 
 
 def repeated(x: Tensor, times: int) -> Tensor:
@@ -104,6 +106,12 @@ def _of_parents(x: Tensor, parents: Tensor) -> Tensor:
         return x
     beam = parents.shape.dims[-1]
     return mtf.transpose(merged(chosen(grouped(_batch_first(x), beam), parents, beam)), x.shape)
+
+
+def _with_dims(x: Tensor, place: int, count: int, dims: list[Dimension]) -> Tensor:
+    """A tensor of the same values with `dims` for `count` of its dimensions, from a place on."""
+    before = x.shape.dims
+    return mtf.reshape(x, Shape([*before[:place], *dims, *before[place + count :]]))
 
 
 def _batch_first(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 import mtf_models.mesh as mtf
-from mtf_models.decode.rows import repeated
+from mtf_models.decode.rows import beam_dim, grouped, merged
 from mtf_models.mesh import Dimension, Mesh, Shape, Tensor, VariableDType, scopes
 
 
@@ -51,6 +51,8 @@ class Context:
         encoder_inputs: [batch, memory_length] int32, the ids that the encoder read, or None.
         layer_outputs: what each layer of the stack was given, in order, and what the stack gave.
         encoder_layer_outputs: [batch, memory_length, d_model] each, the encoder's, or none.
+        hypotheses: how many rows of the batch stand beside each other for each row of the
+            encoder's: they continue the same text.
         vocab_size: how many ids there are, padding of the table not counted.
         hidden: [batch, length, d_model], what logits are made of; for loss functions.
         vocab_embedding: the vocabulary of the stack, likewise.
@@ -88,6 +90,7 @@ class Context:
     encoder_inputs: Tensor | None = None
     layer_outputs: list[Tensor] = field(default_factory=list)
     encoder_layer_outputs: list[Tensor] = field(default_factory=list)
+    hypotheses: int = 1
     vocab_size: int = 0
     hidden: Tensor | None = None
     vocab_embedding: Any = None
@@ -220,13 +223,16 @@ class Context:
             reports=encoded.reports,
         )
 
-    def encoder_repeated(self, times: int) -> Context:
-        """A copy in which each row of what an encoder made stands `times` times, side by side."""
-        names = ("encoder_output", "encoder_sequence_id", "encoder_inputs")
-        made = {name: getattr(self, name) for name in names}
-        again = {name: repeated(x, times) for name, x in made.items() if x is not None}
-        layers = [repeated(x, times) for x in self.encoder_layer_outputs]
-        return dataclasses.replace(self, encoder_layer_outputs=layers, **again)
+    def beside_encoder(self, x: Tensor) -> Tensor:
+        """The batch of a tensor as the encoder's, its hypotheses a dimension of their own.
+
+        They see the same memory, which is so read once for all of them.
+        """
+        return x if self.hypotheses == 1 else grouped(x, beam_dim(self.hypotheses))
+
+    def from_encoder(self, y: Tensor) -> Tensor:
+        """The way back from `beside_encoder`."""
+        return y if self.hypotheses == 1 else merged(y)
 
     def shorten(self, size: int) -> None:
         """Goes on with the first of each `size` positions, which are numbered anew from 0."""

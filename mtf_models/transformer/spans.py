@@ -22,12 +22,13 @@ def relative_position_spans(context: Context, num_sentinels: int = REQUIRED) -> 
         num_sentinels: how many of the last ids are sentinels.
 
     Returns:
-        [batch, length, memory_length] int32.
+        [batch, length, memory_length] int32, or [batch, beam, length, memory_length] where several
+        hypotheses of a row are decoded.
     """
     first = context.vocab_size - num_sentinels
     length, memory_length = context.length_dim, context.encoder_length_dim
     more = length.size + memory_length.size  # than there are gaps in a row
-    gap_of_target = _gaps_so_far(context, first)
+    gap_of_target = context.beside_encoder(_gaps_so_far(context, first))
     marks = mtf.to_int32(mtf.greater_equal(context.encoder_inputs, first))
     gap_of_input = mtf.cumsum(marks, memory_length)
     if context.encoder_sequence_id is not None:

@@ -12,7 +12,6 @@ from mtf_models.decode.decoding import decode
 from mtf_models.decode.options import DecodeOptions
 from mtf_models.decode.prompts import Prompts
 from mtf_models.decode.result import DecodeResult
-from mtf_models.decode.rows import repeated
 from mtf_models.decode.step import Caches, Step
 from mtf_models.mesh import Dimension, Shape, Tensor, VariableDType
 from mtf_models.mesh.size import Size
@@ -80,7 +79,8 @@ class StackStep(Step):
 
     Attributes:
         vocab: of the log-probabilities.
-        constants: what layers compute of the rows at the first position only, by name.
+        constants: what layers compute of the encoder at the first position only, by name.
+        hypotheses: see `Context`.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class StackStep(Step):
         self.vocab = stack.vocab(stack.output_vocab_size)
         self.encoded = encoded
         self.constants: Caches = {}
+        self.hypotheses = 1
 
     def __call__(self, previous: Tensor, position: Tensor, caches: Caches) -> tuple[Tensor, Caches]:
         """See `Step`."""
@@ -154,14 +155,14 @@ class StackStep(Step):
             input_full_attention=self.stack.input_full_attention,
             caches=caches,
             constants=self.constants,
+            hypotheses=self.hypotheses,
         )
         return context.attending(self.encoded)
 
     def repeated(self, times: int) -> StackStep:
-        """See `Step`: what is known of the encoder is repeated once, before the loop."""
+        """See `Step`: what is known of the encoder is the same for all rows of one."""
         step = copy.copy(self)
-        step.constants = {name: repeated(x, times) for name, x in self.constants.items()}
-        step.encoded = self.encoded and self.encoded.encoder_repeated(times)
+        step.hypotheses = self.hypotheses * times
         return step
 
     def runs_as_kernel(self, count: int | Size) -> bool:
