@@ -13,6 +13,7 @@ from mtf_models.mesh.dimension import Shape, ShapeLike, convert_to_shape, is_sub
 from mtf_models.mesh.dtype import DTypeLike, as_dtype
 from mtf_models.mesh.mesh import Mesh
 from mtf_models.mesh.reshape import broadcast, broadcast_value
+from mtf_models.mesh.shared_constants import shared_constant
 from mtf_models.mesh.size import Size
 from mtf_models.mesh.tensor import Tensor, import_tf_tensor, make, operation, size_value, sizes
 
@@ -267,7 +268,7 @@ def scalar(value: Any, dtype: DTypeLike) -> tf.Tensor:
             "tensor first (mtf.to_float)."
         )
     number = int(value) if dtype.is_integer else bool(value) if dtype.is_bool else value
-    return tf.constant(number, dtype)
+    return shared_constant(number, dtype)
 
 
 def _as_tensor(mesh: Mesh, value: Operand, dtype: tf.DType) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import tensorflow as tf
 
 from mtf_models.errors import ShapeError
@@ -26,7 +28,10 @@ def transposed_value(x: Tensor, shape: Shape) -> tf.Tensor:
 
 
 def broadcast_value(x: Tensor, shape: Shape) -> tf.Tensor:
-    """The value of `x` with one axis for each dimension of `shape`, of size 1 where it lacks it.
+    """The value of `x` as TensorFlow broadcasts it to `shape`.
+
+    It has an axis for each dimension of `shape` from the first on that `x` has, of size 1 where `x`
+    lacks it. TensorFlow itself takes what comes before for axes of size 1.
 
     Raises:
         ShapeError: if `x` has a dimension that `shape` lacks, or has in another size.
@@ -41,7 +46,8 @@ def broadcast_value(x: Tensor, shape: Shape) -> tf.Tensor:
         )
     ordered = Shape([d for d in shape if d in x.shape])
     value = transposed_value(x, ordered)
-    for axis, dim in enumerate(shape):
+    ranked = list(itertools.dropwhile(lambda dim: dim not in x.shape, shape))
+    for axis, dim in enumerate(ranked):
         if dim not in x.shape:
             value = tf.expand_dims(value, axis)
     return value
