@@ -114,7 +114,7 @@ def _binary(name: str, function: Callable[..., tf.Tensor]) -> Callable[..., Tens
         _check(name, [a, b], [a, b], output)
         shape = binary_shape(a.shape, b.shape) if output is None else output
         found = Shape([d for d in shape if d in a.shape or d in b.shape])
-        value = function(broadcast_value(a, found), broadcast_value(b, found))
+        value = function(*(broadcast_value(x, found, leading=False) for x in (a, b)))
         return broadcast(make(a.mesh, value, found), shape)
 
     apply.__name__ = apply.__qualname__ = name

@@ -27,11 +27,14 @@ def transposed_value(x: Tensor, shape: Shape) -> tf.Tensor:
     return tf.transpose(x.value, [x.shape.axis(d) for d in shape])
 
 
-def broadcast_value(x: Tensor, shape: Shape) -> tf.Tensor:
-    """The value of `x` as TensorFlow broadcasts it to `shape`.
+def broadcast_value(x: Tensor, shape: Shape, leading: bool = True) -> tf.Tensor:
+    """The value of `x` with one axis for each dimension of `shape`, of size 1 where it lacks it.
 
-    It has an axis for each dimension of `shape` from the first on that `x` has, of size 1 where `x`
-    lacks it. TensorFlow itself takes what comes before for axes of size 1.
+    Args:
+        x: of some of these dimensions.
+        shape: in which order.
+        leading: whether there are axes before the first dimension of `x` too. Operations on two
+            values do without; DTensor does not where there are three.
 
     Raises:
         ShapeError: if `x` has a dimension that `shape` lacks, or has in another size.
@@ -46,8 +49,8 @@ def broadcast_value(x: Tensor, shape: Shape) -> tf.Tensor:
         )
     ordered = Shape([d for d in shape if d in x.shape])
     value = transposed_value(x, ordered)
-    ranked = list(itertools.dropwhile(lambda dim: dim not in x.shape, shape))
-    for axis, dim in enumerate(ranked):
+    wanted = shape if leading else itertools.dropwhile(lambda dim: dim not in x.shape, shape)
+    for axis, dim in enumerate(wanted):
         if dim not in x.shape:
             value = tf.expand_dims(value, axis)
     return value

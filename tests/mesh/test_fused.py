@@ -94,10 +94,38 @@ def test_a_chain_is_compiled_once_for_each_key_and_shape(mesh):
     assert len(mesh.engine.kernels) == 2
 
 
-def test_what_is_eager_or_small_stays_single_operations():
-    small = mtf.Mesh()
-    np.testing.assert_array_equal(apply(small, [double])[0], 2 * X)
-    assert not small.engine.kernels
+def test_small_chains_are_traced_once_and_not_compiled():
+    small, traces = mtf.Mesh(), []
+
+    def counted(x):
+        traces.append(x.shape)
+        return [x * 2.0]
+
+    first, second = apply(small, [counted, counted])
+    np.testing.assert_array_equal(first, 2 * X)
+    np.testing.assert_array_equal(second, 2 * X)
+    assert traces == [SHAPE]
+    (kernel,) = small.engine.kernels.values()
+    assert (
+        not kernel.run.get_concrete_function(tf.TensorSpec(X.shape))
+        .function_def.attr["_XlaMustCompile"]
+        .b
+    )
+
+
+def test_small_chains_in_a_kernel_are_part_of_it():
+    inner = mtf.Mesh()
+
+    def outer(x):
+        return mtf.fused("inner", double, [x])
+
+    def run(value):
+        return inner.engine.kernel(lambda v: [outer(mtf.Tensor(inner, SHAPE, v))[0].value])(value)
+
+    with inner.calling():
+        (found,) = tf.function(run, autograph=False)(tf.constant(X))
+    np.testing.assert_array_equal(found, 2 * X)
+    assert not inner.engine.kernels
 
 
 def test_nothing_is_fused_eagerly(mesh):

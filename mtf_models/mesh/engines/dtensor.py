@@ -47,6 +47,7 @@ class DTensorEngine:
     Attributes:
         stand_ins: False; sizes of batches are real.
         least_fused: none are; DTensor expands single operations.
+        called: None; calls of functions are not what layouts are known of.
         compiles_loops: False; DTensor expands single operations.
         writes_entries: False; DTensor writes whole tensors.
 
@@ -57,6 +58,7 @@ class DTensorEngine:
 
     stand_ins = False
     least_fused = math.inf
+    called = None
     compiles_loops = False
     writes_entries = False
 

@@ -109,6 +109,7 @@ class RecorderEngine:
     Attributes:
         least_fused: how many elements make a chain of operations one that is recorded once for
             each key and shapes; none do where gradients may be taken.
+        called: None; each of the other chains is recorded anew.
         kernels: those chains, see `mesh.fused`.
         calls: what stands for results of such a chain, by the name of the graph's operation: the
             call, and which of its results.
@@ -123,6 +124,7 @@ class RecorderEngine:
         writes_entries: False; as on a mesh of devices.
     """
 
+    called = None
     compiles_loops = False
     writes_entries = False
 

@@ -66,6 +66,10 @@ class SingleEngine:
 
         return tf.function(traced, jit_compile=True, autograph=False)
 
+    def called(self, run: Callable[..., list[tf.Tensor]]) -> Callable[..., list[tf.Tensor]]:
+        """A function of values that is traced once, and called wherever it is used."""
+        return tf.function(run, autograph=False)
+
     def put(self, value: Any, layout: Layout, dtype: tf.DType | None = None) -> tf.Tensor:
         """Brings a host value to the device."""
         return as_tensor(value, dtype)
