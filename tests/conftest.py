@@ -21,6 +21,14 @@ tf.config.set_logical_device_configuration(
 tf.config.set_visible_devices([], "GPU")  # A mesh would take them before the CPUs.
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """What is run at night is slow."""
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def fixtures_dir() -> Path:
     """The folder of what was recorded by running the original package."""

@@ -193,7 +193,7 @@ def test_stacks_that_share_a_scope_have_all_their_variables_in_every_block():
     assert all(names == of_blocks[1] for names in of_blocks[1:])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("file", MODELS)
 def test_the_model_of_a_file(file):
     assert mtf.build_model(located(file)).parameters == MODELS[file].parameters()
@@ -206,7 +206,7 @@ def test_the_largest_narrow_and_wide_model_is_here_as_it_was_meant():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if "_l12" in n else n for n in FORMER]
+    "name", [pytest.param(n, marks=pytest.mark.nightly) if "_l12" in n else n for n in FORMER]
 )
 def test_the_models_that_were_dropped(name):
     assert mtf.build_model([f"models/{name}.gin"]).parameters == FORMER[name]

@@ -178,7 +178,7 @@ def test_any_core_operation_equals_numpy_or_is_refused(case):
     check(*case)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=400)
 @given(cases())
 def test_many_core_operations_equal_numpy_or_are_refused(case):

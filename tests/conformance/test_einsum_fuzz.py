@@ -103,7 +103,7 @@ def test_any_einsum_equals_numpy_or_is_refused(case):
     check(*case)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(max_examples=500)
 @given(cases())
 def test_many_einsums_equal_numpy_or_are_refused(case):

@@ -317,7 +317,7 @@ def test_a_layer_keeps_what_is_promised(case):
     check_layer(case.layer, case.inputs, case.reference, placements=on_two_axes, **case.options)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @each_case
 def test_a_layer_is_the_same_on_layouts_that_cover(case):
     options = {**case.options, "promises": ["layouts"]}

@@ -70,7 +70,7 @@ def first_of_each_name(cases):
     for case in cases:
         repeated = case.is_costly and case.name in seen
         seen.add(case.name)
-        yield pytest.param(case, marks=[pytest.mark.slow] if repeated else [], id=case.name)
+        yield pytest.param(case, marks=[pytest.mark.nightly] if repeated else [], id=case.name)
 
 
 @pytest.mark.parametrize("case", [*first_of_each_name(ALONE)])
@@ -78,7 +78,7 @@ def test_compiled_alone_they_equal_the_reference_on_the_most_split_layout(case):
     check(case, ["compiled"], on_two_axes)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 @each_case
 def test_values_and_gradients_equal_the_reference_on_every_layout(case, mode):

@@ -66,7 +66,7 @@ def test_layers_that_attend_to_an_encoder_say_that_there_is_none(case):
 
 
 def by_cost(subject):
-    marks = [pytest.mark.slow] if subject.name == "models" else []
+    marks = [pytest.mark.nightly] if subject.name == "models" else []
     return pytest.param(subject, id=subject.name, marks=marks)
 
 
@@ -77,7 +77,7 @@ def test_classes_keep_what_is_promised(subject):
     check_layer(function, inputs, placements=placements, modes=["eager"], noise=NOISE)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_cases_keep_what_is_promised_on_layouts_that_cover(case):
     check_layer(case.function, case.inputs, placements=covering, noise=NOISE)

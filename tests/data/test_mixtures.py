@@ -60,10 +60,13 @@ def uncounted():
         seqio.TaskRegistry.remove(name)
 
 
+RATES = [pytest.param(seqio.mixing_rate_num_examples, marks=pytest.mark.slow), rate_num_examples]
+
+
 @pytest.mark.parametrize(
     ("temperature", "expected"), [(1.0, (0.2, 0.4, 0.4)), (2.0, (0.2612, 0.3694, 0.3694))]
 )
-@pytest.mark.parametrize("rate", [seqio.mixing_rate_num_examples, rate_num_examples])
+@pytest.mark.parametrize("rate", RATES)
 def test_rates_by_sizes_that_nobody_says(
     uncounted, make_mixture, caplog, rate, temperature, expected
 ):

@@ -63,7 +63,7 @@ def test_a_training_batch(name, data_dir):
     check(name, data_dir)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_training_batch_of_the_others(name, data_dir):
     check(name, data_dir)

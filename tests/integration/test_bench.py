@@ -24,6 +24,7 @@ def test_data(monkeypatch, tmp_path):
     assert "numbered.gin" in outcome.out
 
 
+@pytest.mark.slow
 def test_layouts(monkeypatch, tmp_path):
     monkeypatch.setattr(layouts, "_MESHES", ("", "model:2"))
     monkeypatch.setenv("PYTHONPATH", str(HERE))
@@ -83,6 +84,7 @@ def once(measure):
     return lambda words: kept(*words)
 
 
+@pytest.mark.slow
 def test_startup(monkeypatch, tmp_path):
     monkeypatch.setattr(starting, "until_end", once(starting.until_end))
     monkeypatch.setattr(starting, "until_first_step", once(starting.until_first_step))

@@ -12,7 +12,7 @@ NAMES = sorted(path.stem for path in (gin_files.folder() / "examples").glob("*.g
 SMALL = ("--gin_param=d_model = 32", "--gin_param=d_ff = 64", "--batch_size=4", "--steps=2")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in RUNNERS])
 def test_an_example_trains_and_decodes(name, tmp_path):
     run, words, out = tmp_path / "run", tmp_path / "words.txt", tmp_path / "out.jsonl"

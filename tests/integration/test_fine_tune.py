@@ -75,7 +75,7 @@ def test_the_same_command_goes_on_with_its_own_run(trained, begun, tmp_path):
     assert "steps      19 to 20:" in resumed.out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_from_zero_with_a_schedule_from_zero(trained, tmp_path):
     outcome = begin(
         trained[0],

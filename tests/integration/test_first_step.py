@@ -23,7 +23,7 @@ def first_step(mesh):
     return time.process_time() - start
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_first_step_takes_less_than_eight_times_as_long_on_eight_devices():
     first_step("")  # What a process does once is left out.
     seconds = {devices: first_step(mesh) for devices, mesh in MESHES.items()}

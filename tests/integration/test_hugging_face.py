@@ -17,6 +17,7 @@ PEER = Path(__file__).with_name("transformers_peer.py")
 pytestmark = needs_transformers
 
 FAMILIES = ("t5", "t5_v1_1", "t5_silu", "mt5", "mt5_joined", "umt5", "switch", "one_head")
+QUICK = ("t5_v1_1", "umt5", "switch")
 FIXTURES = ("t5_1_0_tiny", "t5_1_1_tiny")
 EXPERTS = "bi_switch_tiny"
 LIMIT = 1e-4
@@ -67,7 +68,9 @@ def batch(seed):
     return {n: generator.integers(2, 100, [2, 12]) for n in ("inputs", "targets")}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", [f if f in QUICK else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
+)
 def test_their_models_compute_the_same_here(made, family):
     right = np.load(made / f"{family}.npz")
     model = mtf.load_model(made / family)

@@ -25,6 +25,9 @@ PAIRS = [
 ]
 SHORT = '--gin_param=utils.run.sequence_length = {"inputs": 64, "targets": 64}'
 FAMILIES = ("byt5", "t5", "t5_json")
+each_family = pytest.mark.parametrize(
+    "name", [f if f == "t5" else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +60,7 @@ def done(command, folder, *words):
     return outcome
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@each_family
 def test_scores(made, right, name, tmp_path):
     done("score", made / name, f"--input={made / 'pairs.tsv'}", f"--output={tmp_path / 'out'}")
     found = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
@@ -66,7 +69,7 @@ def test_scores(made, right, name, tmp_path):
         np.testing.assert_allclose(row["token_log_probabilities"], pair["scores"], atol=1e-4)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@each_family
 def test_predictions(made, right, name, tmp_path):
     words = (f"--input={made / 'pairs.tsv'}", f"--output={tmp_path / 'out'}")
     done("infer", made / name, *words, "--max_decode_length=6")
@@ -94,7 +97,7 @@ def test_evaluation_goes_where_it_is_told(made, right, tmp_path):
     assert len(samples.read_text().splitlines()) == len(PAIRS)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_fine_tuning_is_that_of_the_converted_folder(made, tmp_path):
     words = (f"--task={made / 'pairs.tsv'}", "--steps=2", "--batch_size=2", "--seed=1", SHORT)
     outcome = mtf("convert", made / "byt5", f"--output={tmp_path / 'converted'}")
@@ -115,7 +118,7 @@ def test_fine_tuning_is_that_of_the_converted_folder(made, tmp_path):
     assert load_model(tmp_path / "byt5_tuned").variables.keys()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_export_answers_as_the_folder_does(made, right, tmp_path):
     import tensorflow as tf
 

@@ -94,7 +94,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_second_time_it_ends_at_once(words, tmp_path):
     made = tmp_path / "out.jsonl"
     endless = ("--gin_param=sample_autoregressive.never_end = True", "--max_decode_length=1000000")

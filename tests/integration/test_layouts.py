@@ -13,7 +13,7 @@ CONFIGS = Path(__file__).parents[1] / "transformer"
 RULES = {"batch": "batch", "heads": "model", "d_ff": "model", "vocab": "model"}
 MESHES = ["", "batch:4", "model:4", "batch:2;model:4"]
 LARGE = ["batch:8", "model:8", "batch:4;model:2"]  # The more devices, the longer compiling takes.
-ALSO = [pytest.param(mesh, marks=pytest.mark.slow) for mesh in LARGE]
+ALSO = [pytest.param(mesh, marks=pytest.mark.nightly) for mesh in LARGE]
 LENGTHS = {"inputs": 12, "targets": 10}
 STEPS = 3
 CASES = {
@@ -22,7 +22,12 @@ CASES = {
     "packed t5, two blocks": ("t5_tiny", []),
     "t5 with dropout": ("t5_tiny", ["dropout_rate = 0.2"]),
 }
-SLOW = ["packed t5, two blocks", "t5 with dropout"]
+MARKS = {
+    "packed t5": [],
+    "lm with dropout": [pytest.mark.slow],
+    "packed t5, two blocks": [pytest.mark.nightly],
+    "t5 with dropout": [pytest.mark.nightly],
+}
 
 
 class WatchedAdafactor(AdafactorOptimizer):
@@ -88,7 +93,7 @@ def _packed():
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(case, marks=[pytest.mark.slow] * (case in SLOW)) for case in CASES],
+    params=[pytest.param(case, marks=marks) for case, marks in MARKS.items()],
 )
 def runs(request, tmp_path_factory):
     """Runs of one case by mesh, each made when it is first asked for."""

@@ -101,6 +101,7 @@ def _killed_and_resumed(folder, expected, kills, words):
     return run
 
 
+@pytest.mark.slow
 def test_killed_and_resumed(mixed, tmp_path):
     whole, _, read = mixed
     words = (*MIXED, "--eval_every=10")
@@ -109,7 +110,7 @@ def test_killed_and_resumed(mixed, tmp_path):
     assert same_bits(parameters(run), parameters(whole))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_words_and_verses_killed_three_times(tmp_path):
     whole, _, read = _whole(tmp_path, *TINY)
     kills = sorted(random.Random(1).sample(range(2, 20), 3))

@@ -92,7 +92,7 @@ def test_each_member_of_an_ensemble_can_have_its_own_batch(folder, monkeypatch):
     assert prepare.read_config(begun[0]).query("run.ensemble_inputs") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_fine_tunes_and_trains_on(folder, tmp_path):
     model = make(tmp_path / "tuned")
     model.finetune("hundred", 2, folder)
@@ -126,7 +126,7 @@ def test_what_it_refuses(folder, tmp_path):
         make(folder, predict_fn=print)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_exports_what_it_predicts(trained, tmp_path):
     folder = shutil.copytree(trained[0], tmp_path / "run")
     model = mtf.MtfModel(folder, batch_size=4, sequence_length={"inputs": 8, "targets": 8})

@@ -80,7 +80,7 @@ def test_two_processes_train_as_one_and_one_goes_on(tmp_path):
         assert ours[name] == pytest.approx(theirs[name], abs=1e-5), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_of_two_processes_is_taken_up_by_two(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     for folder, steps in ((whole, 8), (parts, 4), (parts, 8)):
@@ -94,7 +94,7 @@ def test_a_run_of_two_processes_is_taken_up_by_two(tmp_path):
     assert evaluations[0] == pytest.approx(evaluations[1])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_killed_process_ends_all_and_the_run_goes_on(tmp_path, index):
     folder = tmp_path / "run"
@@ -116,7 +116,7 @@ def test_a_killed_process_ends_all_and_the_run_goes_on(tmp_path, index):
     assert outcome.status == 0, outcome.err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_launcher_stops_all_after_saving_once(tmp_path, number):
     folder = tmp_path / "run"
@@ -133,7 +133,7 @@ def test_a_signal_to_the_launcher_stops_all_after_saving_once(tmp_path, number):
     assert "warning: killed" not in outcome.err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_of_other_machines_and_configs_that_differ(tmp_path):
     """As a cluster starts them; the addresses are of this machine."""
     addresses, folder = free_addresses(2), tmp_path / "run"
@@ -163,7 +163,7 @@ def test_processes_of_other_machines_and_configs_that_differ(tmp_path):
     assert losses(folder) == losses(tmp_path / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_mesh_that_cannot_be_spread_is_refused(tmp_path):
     words = ["train", *GIVEN, f"--model_dir={tmp_path / 'run'}", "--mesh=model:4"]
     outcome = finish(launch(*words, flags=("--processes=3",)))

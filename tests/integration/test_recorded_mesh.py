@@ -90,7 +90,7 @@ def test_devices_of_another_machine_are_not_asked_for(folder):
     assert outcome.status == 0, outcome.err
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("count", "used"), [(1, "1"), (4, "2×2")])
 def test_in_a_process_of_so_many_devices(of_256, count, used):
     words = ("eval", f"--model_dir={of_256}", "--num_examples=2")

@@ -19,7 +19,7 @@ MESHES = {
 }
 
 
-@pytest.fixture(params=["one", pytest.param("two", marks=pytest.mark.slow)])
+@pytest.fixture(params=["one", pytest.param("two", marks=pytest.mark.nightly)])
 def mesh(request):
     return MESHES[request.param]
 

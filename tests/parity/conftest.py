@@ -15,13 +15,15 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 CASES = sorted(
     file.parent.name for file in FIXTURES.glob("*/io.npz") if "eval/logits" in np.load(file)
 )
-# Of the others the default suite compiles the losses, the gradients and a decode.
+# Of the others the default suite compiles the evaluation.
 IN_FULL = ("lm_tiny", "t5_1_0_tiny", "t5_1_1_tiny")
+# Of the others with what is slow: the loss in training, the gradients and a decode.
+SLOW = ("-train]", "test_every_gradient", "test_decoding.py")
 # What a score is made of besides the logits, which the losses tell, differs in these alone.
 SCORED_APART = ("aligned_bert_tiny", "ensemble", "student_teacher", "vocab_mixture_of_softmaxes")
 # Nothing in these is decoded in a way of its own.
 DECODED_AS_USUAL = ("legacy_norm_names", "named_adapter_layers", "recompute_grads")
-SLOW = (
+NIGHTLY = (
     "test_training.py",
     "test_packed_rows",
     "test_norms_of_gradients_of_packed_rows",
@@ -65,12 +67,16 @@ class Recorded:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Leaves what takes longest to compile to the slow tests, for all but three folders."""
+    """Leaves what takes longest to compile to slow and nightly tests, for all but three folders."""
     for item in items:
         name = item.callspec.params.get("recorded") if hasattr(item, "callspec") else None
-        slow = (*SLOW, "test_decoding.py") if name in DECODED_AS_USUAL else SLOW
-        slow += () if name in SCORED_APART else ("test_score_is_the_likelihood",)
-        if name in CASES and name not in IN_FULL and any(s in item.nodeid for s in slow):
+        if name not in CASES or name in IN_FULL:
+            continue
+        nightly = (*NIGHTLY, "test_decoding.py") if name in DECODED_AS_USUAL else NIGHTLY
+        nightly += () if name in SCORED_APART else ("test_score_is_the_likelihood",)
+        if any(part in item.nodeid for part in nightly):
+            item.add_marker(pytest.mark.nightly)
+        elif any(part in item.nodeid for part in SLOW):
             item.add_marker(pytest.mark.slow)
 
 

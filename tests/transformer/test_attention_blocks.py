@@ -36,7 +36,7 @@ def features(model):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("mesh", ["", pytest.param("batch:2;model:2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mesh", ["", pytest.param("batch:2;model:2", marks=pytest.mark.nightly)])
 def test_blocks_change_nothing(build, name, mesh):
     mesh = mtf.Mesh(mesh, layout="batch:batch,heads:model,d_ff:model,vocab:model")
     whole = build(name, *KINDS[name], seed=1)

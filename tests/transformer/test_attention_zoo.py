@@ -95,7 +95,7 @@ def softmax(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("axis", ["batch:2;model:2", "length:2;model:2"])
 def test_layouts_change_nothing(build, model, batch, axis):
     layout = f"heads:model,d_ff:model,vocab:model,{axis.split(':')[0]}:{axis.split(':')[0]}"

@@ -84,7 +84,7 @@ def after_prompts(ids):
 
 
 @pytest.mark.parametrize(
-    "case", [c if c in BY_DEFAULT else pytest.param(c, marks=pytest.mark.slow) for c in CASES]
+    "case", [c if c in BY_DEFAULT else pytest.param(c, marks=pytest.mark.nightly) for c in CASES]
 )
 def test_caches_change_nothing(case):
     file, params = CASES[case]

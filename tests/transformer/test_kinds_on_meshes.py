@@ -16,7 +16,7 @@ KINDS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_and_gradients_are_those_of_one_device(build, kind):
     rng = np.random.default_rng(4)

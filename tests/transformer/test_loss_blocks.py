@@ -38,7 +38,7 @@ def features(model):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("mesh", ["", pytest.param("batch:2;model:2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mesh", ["", pytest.param("batch:2;model:2", marks=pytest.mark.nightly)])
 def test_blocks_change_nothing(build, kind, mesh):
     mesh = mtf.Mesh(mesh, layout="batch:batch,heads:model,d_ff:model,vocab:model")
     name = kind if kind == "lm_tiny" else "t5_tiny"

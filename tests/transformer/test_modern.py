@@ -189,7 +189,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "spread", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one device", "split"]
+    "spread", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["one device", "split"]
 )
 def test_logits_are_those_of_transformers(peers, kind, spread):
     file, *params = KINDS[kind]

@@ -131,7 +131,7 @@ def test_joined_rows_are_the_rows_of_a_language_model(build):
 
 @pytest.mark.parametrize(
     ("beam_size", "mesh"),
-    [(1, ""), (2, ""), pytest.param(1, "batch:2;model:4", marks=pytest.mark.slow)],
+    [(1, ""), (2, ""), pytest.param(1, "batch:2;model:4", marks=pytest.mark.nightly)],
 )
 def test_a_prefix_model_decodes_what_it_predicts(build, beam_size, mesh):
     layout = "batch:batch,heads:model,d_ff:model,vocab:model" if mesh else ""

@@ -43,6 +43,7 @@ SHARED = {
     ],
 }
 """Layers of a language model that share their weights."""
+QUICK = ("grouped heads", "separate embeddings", "convolution", "attention in every block")
 INPUTS = np.array([[5, 7, 9, 1, 0, 0], [11, 2, 1, 0, 0, 0], [3, 4, 5, 6, 7, 1]], np.int32)
 PROMPTS = np.array([[5, 7, 9, 0], [11, 0, 0, 0], [0, 0, 0, 0]], np.int32)
 LAYOUT = "batch:batch,heads:model,d_ff:model,vocab:model"
@@ -66,7 +67,12 @@ def never_padding(model):
     kernel.assign(value)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+def some_of(variants):
+    """All variants, those that are not quick marked as slow."""
+    return [v if v in QUICK else pytest.param(v, marks=pytest.mark.slow) for v in variants]
+
+
+@pytest.mark.parametrize("variant", some_of(VARIANTS))
 def test_an_encoder_decoder(build, variant):
     model = build("t5_tiny", *VARIANTS[variant], seed=2)
     never_padding(model)
@@ -79,7 +85,8 @@ def test_an_encoder_decoder(build, variant):
 
 
 @pytest.mark.parametrize(
-    "variant", [*(v for v in VARIANTS if v != "separate embeddings"), *NEIGHBOURS, *SHARED]
+    "variant",
+    some_of([*(v for v in VARIANTS if v != "separate embeddings"), *NEIGHBOURS, *SHARED]),
 )
 def test_a_language_model(build, variant):
     model = build("lm_tiny", *{**VARIANTS, **NEIGHBOURS, **SHARED}[variant], seed=2)
@@ -115,9 +122,9 @@ def test_padding_of_the_vocabulary_is_never_decoded(build):
     "mesh",
     [
         "batch:2;model:4",
-        pytest.param("batch:8", marks=pytest.mark.slow),
-        pytest.param("model:8", marks=pytest.mark.slow),
-        pytest.param("batch:4;model:2", marks=pytest.mark.slow),
+        pytest.param("batch:8", marks=pytest.mark.nightly),
+        pytest.param("model:8", marks=pytest.mark.nightly),
+        pytest.param("batch:4;model:2", marks=pytest.mark.nightly),
     ],
 )
 @pytest.mark.parametrize("name", ["t5_tiny", "lm_tiny"])
@@ -129,9 +136,9 @@ def test_on_meshes(build, name, mesh):
     ("name", "options"),
     [
         ("lm_tiny", {"beam_size": 2, "num_return": 2}),
-        pytest.param("t5_tiny", {"beam_size": 3}, marks=pytest.mark.slow),
-        pytest.param("t5_tiny", {"temperature": 1.0, "num_return": 2}, marks=pytest.mark.slow),
-        pytest.param("lm_tiny", {"temperature": 1.0, "top_p": 0.9}, marks=pytest.mark.slow),
+        pytest.param("t5_tiny", {"beam_size": 3}, marks=pytest.mark.nightly),
+        pytest.param("t5_tiny", {"temperature": 1.0, "num_return": 2}, marks=pytest.mark.nightly),
+        pytest.param("lm_tiny", {"temperature": 1.0, "top_p": 0.9}, marks=pytest.mark.nightly),
     ],
     ids=str,
 )

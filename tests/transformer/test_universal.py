@@ -54,9 +54,10 @@ TARGETS = np.array([[8, 6, 4, 2, 1, 0], [9, 2, 1, 0, 0, 0]], np.int32)
 FEATURES = {"inputs": INPUTS, "targets": TARGETS}
 
 
-def mostly_slow(*quick):
-    """All variants, those that are not named marked as slow."""
-    return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in VARIANTS]
+def marked(quick=(), slow=()):
+    """All variants, marked as slow and the rest as nightly, but for those that are quick."""
+    marks = {v: pytest.mark.slow if v in slow else pytest.mark.nightly for v in VARIANTS}
+    return [v if v in quick else pytest.param(v, marks=mark) for v, mark in marks.items()]
 
 
 def bindings(**options):
@@ -65,7 +66,7 @@ def bindings(**options):
     return [f"make_layer_stack.layer_stack_cls = {stack}", "num_layers = 1", *lines]
 
 
-@pytest.mark.parametrize("variant", mostly_slow("act", "deep gates", "mixed"))
+@pytest.mark.parametrize("variant", marked(quick=["deep gates"], slow=["act", "mixed"]))
 def test_it_decodes_step_by_step_as_it_reads_whole_sequences(build, variant):
     model = build("t5_tiny", *bindings(**VARIANTS[variant]), seed=2)
     result = model.decode({"inputs": INPUTS}, max_decode_length=5)
@@ -94,7 +95,7 @@ def test_prompts_are_read_as_what_is_decoded_after_them(build, layer, options):
     np.testing.assert_allclose(result.scores, right, rtol=1e-3)
 
 
-@pytest.mark.parametrize("variant", mostly_slow("act"))
+@pytest.mark.parametrize("variant", marked(slow=["act"]))
 def test_layouts_and_recomputation_change_nothing(build, variant):
     params = bindings(**VARIANTS[variant])
     whole = build("t5_tiny", *params, seed=2)
@@ -107,7 +108,7 @@ def test_layouts_and_recomputation_change_nothing(build, variant):
         np.testing.assert_allclose(gradient, right[name], atol=2e-5 * max(largest, 1e-3))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_variable_of_every_variant_learns(build):
     for options in VARIANTS.values():
         grads = build("t5_tiny", *bindings(**options), seed=2).gradients(FEATURES)

@@ -95,7 +95,7 @@ def test_it_decodes_what_is_most_likely(model):
     assert ids[4] == logits[4].argmax()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_layouts_do_not_change_gradients(build, model):
     rows = {"targets": np.tile(TARGETS, (2, 1))}
     right = {name: g.numpy() for name, g in model.gradients(rows).items()}

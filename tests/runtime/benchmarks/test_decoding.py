@@ -51,7 +51,7 @@ def test_figures_are_written(tmp_path, capsys):
     assert "transformers does not decode beside: left out" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("few_ids")
 def test_transformers_decodes_beside():
     pytest.importorskip("transformers")

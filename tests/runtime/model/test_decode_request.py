@@ -81,7 +81,7 @@ def test_a_row_is_decoded_alike_in_any_batch(model, options):
         np.testing.assert_allclose(alone.scores.numpy()[0], together.scores.numpy()[row], rtol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_small_batches_are_decoded_again_and_again_on_a_mesh(build):
     # Were ids constants of the graph to it, the mesh would make the loop anew, and fail.
     mesh = mtf.Mesh("model:8", layout="heads:model,d_ff:model,vocab:model")

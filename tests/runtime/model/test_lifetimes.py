@@ -30,6 +30,7 @@ def train(build, features, mesh):
     mtf.Trainer(build("t5_tiny", "num_layers = 1", mesh=mesh), learning_rate=0.1).step(features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mesh", ["", "batch:2"])
 def test_a_model_that_is_gone_leaves_no_graph(mesh, build, features):
     def use(how):

@@ -15,7 +15,7 @@ BY_DEFAULT = {(1, 1, 16), (1, 4, 64), (32, 1, 256)}
 """Batch, beam and length; each of them is in one."""
 
 EACH = [
-    pytest.param(*case, marks=() if case in BY_DEFAULT else pytest.mark.slow)
+    pytest.param(*case, marks=() if case in BY_DEFAULT else pytest.mark.nightly)
     for case in itertools.product((1, 32), (1, 4), (16, 64, 256))
 ]
 
@@ -35,7 +35,7 @@ def test_other_rows_of_a_shape_are_decoded_without_compiling(model, batch, beam_
         assert model.compilations == before + 1
 
 
-@pytest.mark.parametrize("batch", [1, pytest.param(32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("batch", [1, pytest.param(32, marks=pytest.mark.nightly)])
 def test_each_of_256_ids_is_the_likeliest_after_those_before(model, batch):
     rows = {"inputs": INPUTS[-batch:]}
     found = model.decode(rows, max_decode_length=256, never_end=True)

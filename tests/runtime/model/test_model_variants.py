@@ -12,6 +12,10 @@ RECOMPUTE = "LayerStack.recompute_grads = True"
 DROPOUT = "dropout_rate = 0.3"
 LAYOUT = "batch:batch,heads:model,d_ff:model,vocab:model"
 
+each_name = pytest.mark.parametrize(
+    "name", ["t5_tiny", pytest.param("lm_tiny", marks=pytest.mark.slow)]
+)
+
 
 def assert_same_gradients(found, right, tolerance):
     assert found.keys() == right.keys()
@@ -21,7 +25,7 @@ def assert_same_gradients(found, right, tolerance):
         assert difference <= tolerance * np.max(np.abs(gradient)), name
 
 
-@pytest.mark.parametrize("name", ["t5_tiny", "lm_tiny"])
+@each_name
 def test_recomputed_activations_give_the_same_gradients(build, features, name):
     batch = features if name == "t5_tiny" else {"targets": features["targets"]}
     kept, recomputed = build(name, DROPOUT), build(name, DROPOUT, RECOMPUTE)
@@ -31,7 +35,7 @@ def test_recomputed_activations_give_the_same_gradients(build, features, name):
     assert not any(np.all(g.numpy() == 0) for g in found.values())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_recomputed_activations_on_a_mesh(build, features):
     mesh = mtf.Mesh("batch:2;model:4", layout=LAYOUT)
     params = [DROPOUT, "num_layers = 1"]
@@ -40,7 +44,7 @@ def test_recomputed_activations_on_a_mesh(build, features):
     assert_same_gradients(recomputed.gradients(features), kept.gradients(features), 1e-5)
 
 
-@pytest.mark.parametrize("name", ["t5_tiny", "lm_tiny"])
+@each_name
 def test_bfloat16_activations_are_close_to_float32(build, features, name):
     batch = features if name == "t5_tiny" else {"targets": features["targets"]}
     wide = build(name)
@@ -69,7 +73,7 @@ def test_gradients_of_bfloat16_activations_are_float32_and_close(build, features
 PADDED = ["num_layers = 1", "Unitransformer.vocab_divisor = 1"]
 
 
-@pytest.mark.parametrize("name", ["t5_tiny", "lm_tiny"])
+@each_name
 def test_a_vocabulary_padded_for_a_mesh_changes_nothing(build, features, name):
     batch = features if name == "t5_tiny" else {"targets": features["targets"]}
     mesh = mtf.Mesh("model:8", layout="vocab:model")

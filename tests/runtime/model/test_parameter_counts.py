@@ -26,7 +26,7 @@ OTHER_VOCABULARIES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", OTHER_VOCABULARIES)
 def test_counts_with_other_vocabularies(name):
     ids, parameters = OTHER_VOCABULARIES[name]

@@ -19,7 +19,7 @@ def test_counts_are_those_of_released_checkpoints(name, count):
     assert zoo.description(name).startswith(f"models/{name}.gin: {count:,} parameters\n")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["gemma2.2b", "modernbert", "switch.base.8"])
 def test_two_blocks_tell_the_count_of_all(name):
     path = folder() / "models" / f"{name}.gin"

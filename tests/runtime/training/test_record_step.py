@@ -92,18 +92,18 @@ def _group_size(node, constants):
 
 
 # Tracing a whole step brought a process down that had run hundreds of other tests.
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_exchanges_of_a_step_are_those_executed(each_collective_apart, tmp_path):
     compare(T5, SMALL, mtf.Mesh("batch:2;model:4", layout=USUAL), tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("shape", "layout"), LAYOUTS)
 def test_exchanges_of_a_step_on_more_layouts(shape, layout, each_collective_apart, tmp_path):
     compare(T5, SMALL, mtf.Mesh(shape, layout=layout), tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_exchanges_of_a_step_of_experts(each_collective_apart, tmp_path):
     small = ["d_model = 32", "d_ff = 64", "num_heads = 8", "d_kv = 8", "moe.MoE1D.group_size = 16"]
     mesh = mtf.Mesh("batch:2;model:4", layout=f"{USUAL},experts:batch")
@@ -167,7 +167,7 @@ def test_a_block_stands_for_others_exactly(monkeypatch):
     compare_with_all_traced(T5[0], [], monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("gin_file", "gin_params"),
     [
@@ -211,7 +211,7 @@ def figures_of(program, *arguments, environment=None):
     return json.loads(run.stdout.splitlines()[-1])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mesh", "verdict"), [([], "does not fit in 40 GB"), (["model:8", USUAL], "fits in 40 GB")]
 )
@@ -253,7 +253,7 @@ print(json.dumps([memory.peak, memory.variables + step]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "arguments",
     [["32", "64", "32"], ["8", "512", "256", "d_model = 64", "d_ff = 128", "num_heads = 8"]],

@@ -37,7 +37,7 @@ SLOW = ("encoder-decoder", "delimited")
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(k, marks=pytest.mark.slow if k in SLOW else ()) for k in KINDS],
+    params=[pytest.param(k, marks=pytest.mark.nightly if k in SLOW else ()) for k in KINDS],
 )
 def served(request):
     """A model, its ends of inputs, a function that makes a module of it, and how it decodes."""

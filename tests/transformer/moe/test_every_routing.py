@@ -181,7 +181,11 @@ def alone():
 
 
 @pytest.mark.parametrize(
-    "devices", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, DEVICES))]
+    "devices",
+    [
+        pytest.param(2, marks=pytest.mark.slow),
+        *(pytest.param(n, marks=pytest.mark.nightly) for n in (4, DEVICES)),
+    ],
 )
 def test_the_number_of_devices_changes_nothing(devices, alone):
     found = run_all(Placement(f"batch:{devices}", "batch:batch,experts:batch"))
