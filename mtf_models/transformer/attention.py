@@ -196,7 +196,7 @@ class EncDecAttention(SelfAttention):
         """See `TransformerLayer.call`; the context has an encoder output of width d_model."""
         require_encoder(self, context)
         maps = self.projections(context)
-        q = context.beside_encoder(maps.query(x))
+        q = context.split_hypotheses(maps.query(x))
         k = context.encoder_memory("k", lambda x: self._kept_key(context, maps.key(x)))
         v = k if self.shared_kv else context.encoder_memory("v", maps.value)
         y = attend(
@@ -207,7 +207,7 @@ class EncDecAttention(SelfAttention):
             context.encoder_length_dim,
             lambda rows, _: enc_dec_attention_bias(self, rows, maps.query_heads_dims),
         )
-        return self._output(context, maps, context.from_encoder(y))
+        return self._output(context, maps, context.merge_hypotheses(y))
 
 
 @configurable(module=_MODULE)
@@ -224,7 +224,7 @@ def enc_dec_attention_bias(
         context: of the queries.
         heads_dims: the query heads.
         relative_position_fn: gives memory position minus query position,
-            [..., length, memory_length] int32, with the dimensions of `Context.beside_encoder`.
+            [..., length, memory_length] int32, with the dimensions of `Context.split_hypotheses`.
     """
     mask = context.once("encoder visibility", lambda: encoder_visibility_bias(context))
     kind, number = layer.relative_attention_type, layer.relative_attention_num_buckets

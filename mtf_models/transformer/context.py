@@ -223,15 +223,15 @@ class Context:
             reports=encoded.reports,
         )
 
-    def beside_encoder(self, x: Tensor) -> Tensor:
+    def split_hypotheses(self, x: Tensor) -> Tensor:
         """The batch of a tensor as the encoder's, its hypotheses a dimension of their own.
 
         They see the same memory, which is so read once for all of them.
         """
         return x if self.hypotheses == 1 else grouped(x, beam_dim(self.hypotheses))
 
-    def from_encoder(self, y: Tensor) -> Tensor:
-        """The way back from `beside_encoder`."""
+    def merge_hypotheses(self, y: Tensor) -> Tensor:
+        """The way back from `split_hypotheses`."""
         return y if self.hypotheses == 1 else merged(y)
 
     def shorten(self, size: int) -> None:

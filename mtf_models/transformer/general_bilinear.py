@@ -110,7 +110,7 @@ class GeneralBilinearEncDecAttention(GeneralBilinearSelfAttention):
         """See `TransformerLayer.call`; the context has an encoder output of width d_model."""
         require_encoder(self, context)
         bias = enc_dec_attention_bias(self, context, self.heads_dims)
-        memory, x = context.encoder_output, context.beside_encoder(x)
-        return context.from_encoder(
+        memory, x = context.encoder_output, context.split_hypotheses(x)
+        return context.merge_hypotheses(
             self._attend(context, x, memory, context.encoder_length_dim, bias)
         )

@@ -28,7 +28,7 @@ def relative_position_spans(context: Context, num_sentinels: int = REQUIRED) -> 
     first = context.vocab_size - num_sentinels
     length, memory_length = context.length_dim, context.encoder_length_dim
     more = length.size + memory_length.size  # than there are gaps in a row
-    gap_of_target = context.beside_encoder(_gaps_so_far(context, first))
+    gap_of_target = context.split_hypotheses(_gaps_so_far(context, first))
     marks = mtf.to_int32(mtf.greater_equal(context.encoder_inputs, first))
     gap_of_input = mtf.cumsum(marks, memory_length)
     if context.encoder_sequence_id is not None:

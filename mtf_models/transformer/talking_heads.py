@@ -209,8 +209,10 @@ class TalkingHeadsEncDecAttention(TalkingHeadsSelfAttention):
         v = context.encoder_memory("v", lambda memory: self._values(context, memory))
         bias = enc_dec_attention_bias(self, context, self.softmax_heads_dims)
         kvm = k, v, context.encoder_output
-        x = context.beside_encoder(x)
-        return context.from_encoder(self._attend(context, x, kvm, context.encoder_length_dim, bias))
+        x = context.split_hypotheses(x)
+        return context.merge_hypotheses(
+            self._attend(context, x, kvm, context.encoder_length_dim, bias)
+        )
 
 
 def heads_of(layer: Any, option: str, pairs: HeadsDims) -> list[Dimension]:

@@ -167,6 +167,7 @@ def test_a_file_parses_and_what_has_no_effect_is_told_once(file):
     assert told == ([documented()[file][1].replace("`", "")] if documented()[file][1] else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", MODELS)
 def test_the_model_of_a_file_with_one_block(file):
     # One of the files binds the number of blocks directly, without the macro.
@@ -303,6 +304,7 @@ def test_the_mesh_of_many_hosts():
     assert mtf.build_model(["models/t5.1.1.tiny.gin"], mesh=mtf.Mesh("", layout=rules)).mesh
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_that_is_not_needed():
     code = (
         "import sys\n"

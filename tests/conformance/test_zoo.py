@@ -65,8 +65,13 @@ def test_layers_that_attend_to_an_encoder_say_that_there_is_none(case):
     assert "decoder/make_layer_stack.layers" in str(error.value)
 
 
+QUICK = ("feed forward", "vocabularies")
+
+
 def by_cost(subject):
-    marks = [pytest.mark.nightly] if subject.name == "models" else []
+    marks = [] if subject.name in QUICK else [pytest.mark.slow]
+    if subject.name == "models":
+        marks = [pytest.mark.nightly]
     return pytest.param(subject, id=subject.name, marks=marks)
 
 

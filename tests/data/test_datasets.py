@@ -54,6 +54,7 @@ def pronunciations(repository):
     return found
 
 
+@pytest.mark.slow
 def test_cmudict_trains_on_every_pronunciation_once(cmudict, pronunciations):
     held_out = {word for split in ("validation", "test") for word, _ in cmudict[split]}
     expected = [

@@ -71,7 +71,9 @@ def _filled(inputs, targets):
     return [token for part in parts for token in part]
 
 
-@pytest.mark.parametrize("file", SPANS)
+@pytest.mark.parametrize(
+    "file", [SPANS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SPANS[1:])]
+)
 def test_spans_in_the_targets_fill_the_gaps_in_the_inputs(tokens, file):
     params = ["inputs_length = 96"] if file.startswith("span") else []
     config = parse([f"objectives/{file}.gin"], params)

@@ -65,6 +65,10 @@ def odd_texts():
     return make
 
 
+def slow(*values):
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
 def _one_by_one(task, split, seed):
     dataset = task.get_dataset(
         None, split, shuffle=True, seed=seed, num_epochs=1, trim_output_features=False
@@ -95,12 +99,16 @@ def test_small_splits_are_read_as_seqio_reads_them(odd_texts, split):
     _check(odd_texts(), split, seed=1, start=0)
 
 
-@pytest.mark.parametrize("task", ["cmudict_g2p", "kjv_web", "kjv_web_lm", "kjv_web_bytes_lm"])
+@pytest.mark.parametrize(
+    "task", ["cmudict_g2p", *slow("kjv_web", "kjv_web_lm", "kjv_web_bytes_lm")]
+)
 def test_tasks_of_this_package_are_read_as_seqio_reads_them(task):
     _check(get_task_or_mixture(task), "test", seed=7, start=100)
 
 
-@pytest.mark.parametrize("objective", ["span_3_15_u_u", "iid_15_r10s90_f", "all_permute", "lm"])
+@pytest.mark.parametrize(
+    "objective", ["span_3_15_u_u", *slow("iid_15_r10s90_f", "all_permute", "lm")]
+)
 def test_an_objective_draws_from_blocks_as_from_single_examples(objective):
     task = get_task_or_mixture("kjv_web_unsupervised")
     lengths = {"inputs": 64, "targets": 32}

@@ -74,6 +74,7 @@ def test_examples_that_are_too_long(tmp_path, policy, status, said):
     assert said in (outcome.err if status else outcome.out)
 
 
+@pytest.mark.slow
 def test_a_module_that_takes_the_name_of_a_task(tmp_path):
     (tmp_path / "taken.py").write_text(
         "import seqio, odd_tasks\n"

@@ -132,6 +132,7 @@ def test_a_loss_that_is_not_finite(tmp_path):
     assert sorted(file.name for file in folder.glob("*.index")) == ["model.ckpt-1.index"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_while_saving(folder, files_of_at_most):
     before = hashes(folder)
     with files_of_at_most(300_000):

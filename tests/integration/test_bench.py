@@ -138,6 +138,7 @@ def test_options_that_do_nothing_are_refused(name, given, takes):
     assert takes in outcome.err and f"leave out {given.partition('=')[0]}." in outcome.err
 
 
+@pytest.mark.slow
 def test_data_of_an_objective_that_gin_binds(monkeypatch):
     monkeypatch.setattr(reading, "_BATCHES", 2)
     given = ("--gin_file=examples/span_corruption_tiny.gin", "--gin_param=num_layers = 1")

@@ -78,6 +78,7 @@ def test_an_empty_split_of_a_run_that_would_evaluate_it(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_run_is_followed_until_its_end(trained, tmp_path):
     """Two checkpoints are there when it begins, the others come while it evaluates."""
     folder = tmp_path / "run"
@@ -97,6 +98,7 @@ def test_a_run_is_followed_until_its_end(trained, tmp_path):
     assert [step for step, _ in evaluated(folder)[before:]] == [5, 10, 15, 20]
 
 
+@pytest.mark.slow
 def test_the_best_checkpoint_is_kept(tmp_path):
     folder = tmp_path / "run"
     words = ("--eval_every=2", "--keep=1", "--keep_best=numbered/loss")

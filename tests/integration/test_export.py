@@ -101,6 +101,7 @@ def test_it_scores_as_mtf_score_does(exported, opened):
     assert found["trimmed"] == [0, 0, 0, 15, 4]
 
 
+@pytest.mark.slow
 def test_the_guides_example_runs(exported, repository, tmp_path):
     guide = (repository / "docs" / "export.md").read_text("utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)

@@ -52,6 +52,7 @@ def test_the_folder_records_it_all(trained, begun):
     assert recorded.query("%d_model") == 32
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on_with_its_own_run(trained, begun, tmp_path):
     folder, source = tmp_path / "run", tmp_path / "source"
     shutil.copytree(trained[0], source)

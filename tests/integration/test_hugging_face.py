@@ -161,6 +161,7 @@ def test_there_and_back_from_ours(exported, name, tmp_path, uncompared):
         assert value.dtype == after[variable].dtype
 
 
+@pytest.mark.slow
 def test_fine_tuning_goes_on_as_it_would_have(tmp_path):
     trained(small(), tmp_path / "run")
     outcomes = [

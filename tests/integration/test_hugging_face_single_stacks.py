@@ -18,6 +18,10 @@ PEER = Path(__file__).with_name("single_stack_peer.py")
 pytestmark = needs_transformers
 
 NAMES = ("gpt2", "gpt2_untied", "gpt2_exact", "bert", "bert_relu")
+QUICK = ("gpt2", "bert")
+each_name = pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in NAMES]
+)
 LIMIT = 1e-4
 WEIGHTS = "model.safetensors"
 
@@ -54,7 +58,7 @@ def features_of(right):
     return {"inputs": right["ids"], "targets": right["ids"], "inputs_token_type": right["types"]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_name
 def test_their_models_compute_the_same_here(made, name):
     right = np.load(made / f"{name}.npz")
     logits = mtf.load_model(made / name)(features_of(right)).logits.numpy()
@@ -70,7 +74,7 @@ def test_on_a_mesh_too(made, name):
     assert np.max(np.abs(logits - right["logits"])) < LIMIT
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_name
 def test_there_and_back(made, exported, name):
     before, after = (load_file(folder / name / WEIGHTS) for folder in (made, exported))
     assert sorted(before) == sorted(after)

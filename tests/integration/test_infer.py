@@ -222,7 +222,10 @@ def test_stop_strings_end_predictions(infer):
     assert [r["prediction"] for r in rows] == [r["prediction"].split(stop)[0] for r in whole]
 
 
-@pytest.mark.parametrize("more", [(), ("--beam_size=2",), ("--temperature=1.0",)], ids=str)
+DRAWN = pytest.param(("--temperature=1.0",), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("more", [(), ("--beam_size=2",), DRAWN], ids=str)
 def test_predictions_begin_with_the_prefix(trained, infer, more):
     _, rows = infer("n1\nn22\n", "--prefix=ab", "--max_decode_length=4", *more)
     model = load_model(trained[0], step=STEP)

@@ -138,6 +138,7 @@ class Terminal:
         return shown
 
 
+@pytest.mark.slow
 def test_at_a_terminal(trained, of_file):
     model = f"--model_dir={trained[0]}"
     here = Terminal("infer", model, "--module_import=numbered_task", "--interactive", *ENDLESS)

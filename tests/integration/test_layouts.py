@@ -11,9 +11,12 @@ from mtf_models.optimize.adafactor import AdafactorOptimizer
 
 CONFIGS = Path(__file__).parents[1] / "transformer"
 RULES = {"batch": "batch", "heads": "model", "d_ff": "model", "vocab": "model"}
-MESHES = ["", "batch:4", "model:4", "batch:2;model:4"]
+MESHES = ["", "batch:2;model:4"]
 LARGE = ["batch:8", "model:8", "batch:4;model:2"]  # The more devices, the longer compiling takes.
-ALSO = [pytest.param(mesh, marks=pytest.mark.nightly) for mesh in LARGE]
+ALSO = [
+    *(pytest.param(mesh, marks=pytest.mark.slow) for mesh in ("batch:4", "model:4")),
+    *(pytest.param(mesh, marks=pytest.mark.nightly) for mesh in LARGE),
+]
 LENGTHS = {"inputs": 12, "targets": 10}
 STEPS = 3
 CASES = {

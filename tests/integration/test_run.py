@@ -170,6 +170,7 @@ def test_data_dir(folder, tmp_path):
         prepared.use_data_dir(None)
 
 
+@pytest.mark.slow
 def test_a_mesh(tmp_path):
     """With a vocabulary of 259 that is padded to 260, which the folder remembers."""
     folder, layout = tmp_path / "run", "batch:data,heads:model,d_ff:model,vocab:model"

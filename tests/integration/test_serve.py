@@ -253,6 +253,7 @@ def test_a_port_in_use(server, trained):
     assert mtf("serve", *given, "--port=99999").status == 2
 
 
+@pytest.mark.slow
 def test_a_signal_ends_it(server):
     server[0].send_signal(signal.SIGINT)
     outcome = finish(server[0])

@@ -158,7 +158,9 @@ class TestRecomputeGrad:
 
     @pytest.mark.parametrize("mode", ["eager", "compiled"])
     @pytest.mark.parametrize("placement", MESHES, ids=str)
-    @pytest.mark.parametrize("wrap", [recomputed, recomputed_twice])
+    @pytest.mark.parametrize(
+        "wrap", [recomputed, pytest.param(recomputed_twice, marks=pytest.mark.slow)]
+    )
     def test_changes_no_number(self, wrap, placement, mode):
         expected = losses_and_gradients(mtf.Mesh(), "eager", 3, block)
         assert all(np.abs(value).max() > 0 for value in expected.values())

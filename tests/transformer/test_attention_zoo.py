@@ -69,6 +69,7 @@ def test_decoding_scores_what_it_decodes(model, batch):
     np.testing.assert_allclose(decoded.scores, right, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_its_members(build, batch):
     params = [
         f"make_layer_stack.layers = [{', '.join(IN_ENSEMBLES)}]",

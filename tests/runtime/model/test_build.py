@@ -34,6 +34,7 @@ def test_parameters_of_byt5():
     assert mtf.build_model(["models/byt5.small.gin"]).parameters == pytest.approx(300e6, rel=0.01)
 
 
+@pytest.mark.slow
 def test_the_largest_model_is_listed_without_allocating_it():
     script = (
         "import time, mtf_models as mtf\n"

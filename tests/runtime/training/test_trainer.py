@@ -113,10 +113,12 @@ def test_the_config_says_the_optimizer(build_lm, batch, params, slots):
     assert found == slots
 
 
+ALSO = [("t5_tiny", 50), ("lm_tiny", 20)]
+TOKENS = [("t5_tiny", 12), *(pytest.param(*c, marks=pytest.mark.slow) for c in ALSO)]
 MICROBATCHES = "serialize_num_microbatches.tokens_per_microbatch_per_replica"
 
 
-@pytest.mark.parametrize(("name", "tokens"), [("t5_tiny", 12), ("t5_tiny", 50), ("lm_tiny", 20)])
+@pytest.mark.parametrize(("name", "tokens"), TOKENS)
 def test_micro_batches_are_the_whole_batch(build, features, name, tokens):
     whole = build(name, ONE_BLOCK)
     parts = build(name, ONE_BLOCK, f"{MICROBATCHES} = {tokens}")
