@@ -358,6 +358,9 @@ class Context:
         Args:
             name: which projection, asked for once in a use of a layer.
             compute: takes the encoder's output.
+
+        Returns:
+            What was computed, of the encoder's rows: `split_hypotheses` brings queries to them.
         """
         if not self.decoding:
             return compute(self.encoder_output)
