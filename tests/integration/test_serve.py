@@ -255,6 +255,7 @@ def test_a_port_in_use(server, trained):
 
 @pytest.mark.slow
 def test_a_signal_ends_it(server):
+    assert httpx.get(f"{server[1]}health", timeout=60).is_success  # It serves by now.
     server[0].send_signal(signal.SIGINT)
     outcome = finish(server[0])
     assert outcome.status == 0 and "Stopped." in outcome.out and "Traceback" not in outcome.err
