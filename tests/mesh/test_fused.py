@@ -106,26 +106,21 @@ def test_small_chains_are_traced_once_and_not_compiled():
     np.testing.assert_array_equal(second, 2 * X)
     assert traces == [SHAPE]
     (kernel,) = small.engine.kernels.values()
-    assert (
-        not kernel.run.get_concrete_function(tf.TensorSpec(X.shape))
-        .function_def.attr["_XlaMustCompile"]
-        .b
-    )
+    concrete = kernel.run.get_concrete_function(tf.TensorSpec(X.shape))
+    assert not concrete.function_def.attr["_XlaMustCompile"].b
 
 
 def test_small_chains_in_a_kernel_are_part_of_it():
-    inner = mtf.Mesh()
-
-    def outer(x):
-        return mtf.fused("inner", double, [x])
+    small = mtf.Mesh()
 
     def run(value):
-        return inner.engine.kernel(lambda v: [outer(mtf.Tensor(inner, SHAPE, v))[0].value])(value)
+        (y,) = mtf.fused("double", double, [mtf.Tensor(small, SHAPE, value)])
+        return [y.value]
 
-    with inner.calling():
-        (found,) = tf.function(run, autograph=False)(tf.constant(X))
+    with small.calling():
+        (found,) = small.engine.kernel(run)(tf.constant(X))
     np.testing.assert_array_equal(found, 2 * X)
-    assert not inner.engine.kernels
+    assert not small.engine.kernels
 
 
 def test_nothing_is_fused_eagerly(mesh):

@@ -136,8 +136,8 @@ def test_on_meshes(build, name, mesh):
     ("name", "options"),
     [
         ("lm_tiny", {"beam_size": 2, "num_return": 2}),
-        pytest.param("t5_tiny", {"beam_size": 3}, marks=pytest.mark.nightly),
-        pytest.param("t5_tiny", {"temperature": 1.0, "num_return": 2}, marks=pytest.mark.nightly),
+        pytest.param("t5_tiny", {"beam_size": 3}, marks=pytest.mark.slow),
+        pytest.param("t5_tiny", {"temperature": 1.0, "num_return": 2}, marks=pytest.mark.slow),
         pytest.param("lm_tiny", {"temperature": 1.0, "top_p": 0.9}, marks=pytest.mark.nightly),
     ],
     ids=str,
